@@ -1,0 +1,1 @@
+"""The command tally: a thin client of the daemon."""

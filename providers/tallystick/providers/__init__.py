@@ -1,0 +1,1 @@
+"""The catalogue of capabilities and the providers that execute them."""

@@ -1,0 +1,105 @@
+"""What a provider is: one async call with a closed set of outcomes (architecture.md, section 6; contract.md, 6.2)."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from tallystick.contract.capability import FailureKind
+
+API_VERSION = 1
+
+
+class Blob(msgspec.Struct, frozen=True):
+    """Bytes inside a result. The broker stores them by content and puts an artifact reference in their place."""
+
+    data: bytes
+    media_type: str
+
+
+class Succeeded(msgspec.Struct, frozen=True, kw_only=True):
+    """Done and usable. ``result`` is JSON-like with ``Blob`` leaves; ``cost`` in micro-dollars, None when unknown."""
+
+    result: Any
+    usage: dict[str, Any] = {}
+    cost: int | None = None
+    job: str | None = None
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """Definitely not done. ``text`` is the provider's own, ``retry_after`` in seconds."""
+
+    kind: FailureKind
+    text: str
+    retry_after: float | None = None
+    cost: int | None = 0
+
+
+class Unusable(msgspec.Struct, frozen=True, kw_only=True):
+    """Answered and billed, but empty, broken or against the schema; ``raw`` is the answer as it came."""
+
+    raw: Any
+    text: str
+    cost: int | None = None
+
+
+class Unknown(msgspec.Struct, frozen=True, kw_only=True):
+    """Perhaps done: a timeout, a reset, a cut-off answer. ``kind`` is what a read-only call shows its script."""
+
+    reason: str
+    kind: FailureKind = "timeout"
+    job: str | None = None
+    cost: int | None = None
+
+
+Outcome: TypeAlias = Succeeded | Refused | Unusable | Unknown
+
+
+class Sample(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes one call's sample its own.
+
+    ``seed`` (0 to 2**63-1) derives from identity, take and the run's seed: independent samples of one payload
+    differ, and are the same on a rerun. ``execution`` counts this capability's executions in the run from 1;
+    ``faults`` and ``latency`` (seconds) are the run's scripted failures, which only the local provider obeys.
+    """
+
+    seed: int
+    execution: int = 1
+    faults: tuple[str, ...] = ()
+    latency: float = 0.0
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider promises about resent and looked-up calls (contract.md, 6.2). Times are seconds."""
+
+    dedupes_keys: float = 0.0
+    absence_final_after: float | None = None
+
+
+class Artifacts(Protocol):
+    """How a provider reads the bytes behind an artifact reference of a payload."""
+
+    def get_file(self, sha256: str) -> bytes:
+        """Return the bytes of an artifact by the hex SHA-256 of its content."""
+
+
+class Provider(Protocol):
+    """One way to execute capabilities. An instance is used by one event loop, by many calls at once."""
+
+    api_version: int
+    name: str
+    capabilities: frozenset[str]
+    profile: Profile
+
+    async def call(self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:
+        """Execute once and say how it ended; never retry a side effect, never raise for a provider's answer.
+
+        Args:
+            capability: one of ``capabilities``.
+            payload: canonical JSON-like data, checked against the catalogue.
+            key: the idempotency key, to pass on where the provider takes one.
+            sample: the seed of this sample.
+        """
+
+    async def close(self) -> None:
+        """Release connections. Calls in flight have settled before this is called."""

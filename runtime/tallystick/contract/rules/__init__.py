@@ -1,0 +1,1 @@
+"""The checker's rules, one module each."""

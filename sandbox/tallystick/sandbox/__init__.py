@@ -1,0 +1,1 @@
+"""Sandbox drivers, the guest program and the frames between host and guest."""

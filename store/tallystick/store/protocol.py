@@ -1,0 +1,79 @@
+"""What a store must do (architecture.md, section 4). The conformance kit (``conformance.py``) holds any store to it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from tallystick.contract.events import AnyEvent, FileRef, RunStatus
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the index of runs: enough for a listing, so that a listing folds no history.
+
+    ``live`` is True from the start of a launch until it ended and all its attempts did.
+    """
+
+    run: str
+    name: str
+    status: RunStatus
+    created: float
+    updated: float
+    live: bool
+
+
+class Store(Protocol):
+    """An append-only log of events with indexes that the same transaction writes.
+
+    All methods are synchronous and may be called from any thread, ``append`` from one thread at a time. Every
+    failure raises a ``StoreError``: an unreadable value is an error, never an absent one.
+    """
+
+    store_id: str
+
+    def append(self, events: Sequence[AnyEvent], rows: Sequence[RunRow] = ()) -> int:
+        """Write events and run rows in one durable transaction; return the sequence of the first event.
+
+        Raises:
+            SlotTakenError: a ``Committed`` event names an identity that already has a record in its run; nothing of
+                the batch was written.
+            StoreUnavailableError: the disk or the map refused; nothing of the batch was written.
+        """
+
+    def read(self, run: str) -> Iterator[tuple[int, AnyEvent]]:
+        """Yield the events of one run in order, with their sequences; nothing when the run is unknown.
+
+        Raises:
+            StoreCorruptError: a value is damaged or missing.
+        """
+
+    def record_sequence(self, run: str, slot_key: bytes) -> int | None:
+        """Return the sequence of the event that committed this slot, or None when it has no record."""
+
+    def row(self, run: str) -> RunRow | None:
+        """Return the index line of one run."""
+
+    def rows(self, limit: int = 100, before: str | None = None) -> list[RunRow]:
+        """Return index lines, newest run first: up to ``limit``, of run ids below ``before``. Run ids sort by age."""
+
+    def live_runs(self) -> list[str]:
+        """Return the ids of the runs whose row is live, in order."""
+
+    def last_sequence(self) -> int:
+        """Return the sequence of the newest event, or 0 in an empty store."""
+
+    def key(self) -> bytes:
+        """Return this store's own 32-byte secret; effect keys derive from it."""
+
+    def put_file(self, data: bytes, media_type: str) -> FileRef:
+        """Write an artifact by content, durably (file, then its folder); the same bytes twice are one file."""
+
+    def get_file(self, sha256: str) -> bytes:
+        """Return an artifact's bytes, checked against their name.
+
+        Raises:
+            StoreCorruptError: the file is missing or its bytes do not match its name.
+        """
+
+    def close(self) -> None:
+        """Release the store and its lock; further calls raise ``StoreClosedError``."""
