@@ -1,1 +1,1 @@
-"""The command tally: a thin client of the daemon."""
+"""The command line: thin commands that talk to the daemon over its unix socket."""

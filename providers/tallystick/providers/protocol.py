@@ -80,7 +80,11 @@ class Artifacts(Protocol):
     """How a provider reads the bytes behind an artifact reference of a payload."""
 
     def get_file(self, sha256: str) -> bytes:
-        """Return the bytes of an artifact by the hex SHA-256 of its content."""
+        """Return the bytes of an artifact by the hex SHA-256 of its content.
+
+        Raises:
+            StoreError: there is no such artifact, or its bytes are damaged.
+        """
 
 
 class Provider(Protocol):

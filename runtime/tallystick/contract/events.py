@@ -12,9 +12,7 @@ from tallystick.contract.capability import Effect, Envelope, FailureKind
 from tallystick.contract.identity import Identity, Schemes
 from tallystick.contract.source import SiteFact
 
-RunStatus: TypeAlias = Literal[
-    "queued", "running", "completed", "failed", "stopped", "interrupted", "cancelled", "waiting"
-]
+RunStatus: TypeAlias = Literal["running", "completed", "failed", "stopped", "interrupted", "cancelled", "waiting"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

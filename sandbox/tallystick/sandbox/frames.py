@@ -11,11 +11,22 @@ import msgspec
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 4 << 20
+MAX_VALUE = 3 << 20  # a payload or a result: the rest of its frame (site, path, seen) has room beside it
+MAX_VALUES = 50_000  # in one payload or result: four bytes of frame can be 250 bytes of memory on the host
+MAX_DEPTH = 64
+MAX_STEPS = 64
+MAX_NAME = 256
+MAX_STEP = 512
+MAX_LOG = 16_384
+MAX_TEXT = 16_384
+MAX_WHERE = 64
 WINDOW = 256
 
 CallId: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
-Step: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)] | Annotated[str, msgspec.Meta(max_length=512)]
-StepPath: TypeAlias = Annotated[tuple[Step, ...], msgspec.Meta(max_length=64)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+Step: TypeAlias = Count | Annotated[str, msgspec.Meta(max_length=MAX_STEP)]
+StepPath: TypeAlias = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MAX_STEPS)]
 Site: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]
 Nonce: TypeAlias = Annotated[str, msgspec.Meta(max_length=64)]
 
@@ -30,12 +41,29 @@ class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     nonce: Nonce
 
 
+class Boot(Frame, frozen=True, tag="boot"):
+    """Driver: the limits a guest takes on and the locks it closes before it answers ``Ready``.
+
+    ``parent`` is the process that it must not outlive, 0 where it cannot see it. ``memory`` and ``stderr`` are bytes,
+    ``cpu_seconds`` seconds. ``confine`` False leaves every lock to the driver (a container); ``allow_missing`` names
+    locks that an operator does without where the kernel lacks them.
+    """
+
+    parent: int
+    memory: int
+    cpu_seconds: int
+    open_files: int
+    stderr: int
+    confine: bool = True
+    allow_missing: tuple[str, ...] = ()
+
+
 class Start(Frame, frozen=True, tag="start"):
     """Host: run this annotated script. ``window`` is how many calls may be in flight at once."""
 
     source: str
     args: Any
-    window: int = WINDOW
+    window: Annotated[int, msgspec.Meta(ge=1)] = WINDOW
 
 
 class Reply(Frame, frozen=True, tag="reply"):
@@ -67,17 +95,17 @@ class Call(Frame, frozen=True, tag="call"):
     id: CallId
     site: Site
     path: StepPath
-    occurrence: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
-    capability: Annotated[str, msgspec.Meta(max_length=256)]
+    occurrence: Count
+    capability: Name
     payload: Any
-    take: Annotated[str, msgspec.Meta(max_length=256)] | None = None
+    take: Name | None = None
     seen: Annotated[tuple[CallId, ...], msgspec.Meta(max_length=65536)] = ()
 
 
 class Log(Frame, frozen=True, tag="log"):
     """Guest: the script printed or logged a line."""
 
-    text: Annotated[str, msgspec.Meta(max_length=65536)]
+    text: Annotated[str, msgspec.Meta(max_length=MAX_LOG)]
 
 
 class Done(Frame, frozen=True, tag="done"):
@@ -93,18 +121,18 @@ class Crash(Frame, frozen=True, tag="crash"):
     id when the exception is an uncaught failed call.
     """
 
-    kind: Annotated[str, msgspec.Meta(max_length=256)]
-    text: Annotated[str, msgspec.Meta(max_length=16384)]
-    where: Annotated[
-        tuple[tuple[int, Annotated[str, msgspec.Meta(max_length=256)]], ...], msgspec.Meta(max_length=64)
-    ] = ()
+    kind: Name
+    text: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+    where: Annotated[tuple[tuple[Count, Name], ...], msgspec.Meta(max_length=MAX_WHERE)] = ()
     phase: Literal["load", "run", "result"] = "run"
+    capability_error: CallId | None = None
 
 
 ToGuest: TypeAlias = Start | Reply | Failure
 ToHost: TypeAlias = Ready | Call | Log | Done | Crash
 
 _encoder = msgspec.msgpack.Encoder()
+_boot = msgspec.msgpack.Decoder(Boot)
 _to_guest = msgspec.msgpack.Decoder(ToGuest)
 _to_host = msgspec.msgpack.Decoder(ToHost)
 
@@ -122,6 +150,11 @@ def pack(frame: Frame) -> bytes:
     if len(body) > MAX_FRAME:
         raise FrameError(f"a {type(frame).__name__} frame of {len(body):,} bytes is over the limit of {MAX_FRAME:,}")
     return HEAD.pack(len(body)) + body
+
+
+def decode_boot(body: bytes) -> Boot:
+    """Decode the first frame that a guest gets."""
+    return _boot.decode(body)
 
 
 def decode_to_guest(body: bytes) -> ToGuest:

@@ -9,7 +9,7 @@ from tallystick.sandbox.frames import ToGuest, ToHost
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one guest may use: bytes of memory and output, seconds of CPU, number of open files."""
+    """What one guest may use: bytes of memory, of frames it sends and of error text, seconds of CPU, open files."""
 
     memory: int = 512 << 20
     cpu_seconds: int = 60
@@ -19,7 +19,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a guest ended: exit status or signal, its named cause, and the tail of its error stream."""
+    """How a guest ended: exit status or signal, its named cause, and the tail of its error stream.
+
+    ``code`` is 0 after a Done frame, and not 0 after a Crash.
+    """
 
     cause: Literal["exit", "signal", "memory", "cpu", "output", "protocol", "killed"]
     code: int | None = None
@@ -32,7 +35,11 @@ class EndOfGuest(Exception):  # noqa: N818 - the end of a stream is not an error
 
 
 class Sandbox(Protocol):
-    """One confined guest, ready for exactly one script."""
+    """One confined guest, ready for exactly one script.
+
+    One task may send while another receives, and a host must have both: a guest that is writing does not read.
+    However a guest ends, ``kill`` must be called at last; it lets go of what the guest held on this host.
+    """
 
     @property
     def pid(self) -> int | None:
@@ -59,7 +66,11 @@ class Sandbox(Protocol):
         """Wait until the guest has exited and say how; idempotent."""
 
     async def kill(self) -> Exit:
-        """End the guest at once and wait for it; idempotent, safe at any time, shielded from cancellation."""
+        """End the guest at once, wait for it and release it; idempotent, safe at any time, shielded from cancellation.
+
+        Returns:
+            How it ended: "killed" only if it was still running.
+        """
 
 
 class Driver(Protocol):

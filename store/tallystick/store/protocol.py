@@ -25,8 +25,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     """An append-only log of events with indexes that the same transaction writes.
 
-    All methods are synchronous and may be called from any thread, ``append`` from one thread at a time. Every
-    failure raises a ``StoreError``: an unreadable value is an error, never an absent one.
+    All methods are synchronous and may be called from any thread; appends are written one after another. Every
+    failure raises a ``StoreError``: an unreadable value is an error, never an absent one. A run id is 1 to 64
+    printable ASCII characters without space, and run ids sort by age; what cannot be a run id has no events, no row
+    and no records.
     """
 
     store_id: str
@@ -34,7 +36,11 @@ class Store(Protocol):
     def append(self, events: Sequence[AnyEvent], rows: Sequence[RunRow] = ()) -> int:
         """Write events and run rows in one durable transaction; return the sequence of the first event.
 
+        Sequences count events from 1, without a gap. Rows alone may be written; the sequence returned is then the
+        next event's. Of several rows for one run the last one stands.
+
         Raises:
+            StoreError: an event or a row holds what cannot be written and read back.
             SlotTakenError: a ``Committed`` event names an identity that already has a record in its run; nothing of
                 the batch was written.
             StoreUnavailableError: the disk or the map refused; nothing of the batch was written.
@@ -42,6 +48,9 @@ class Store(Protocol):
 
     def read(self, run: str) -> Iterator[tuple[int, AnyEvent]]:
         """Yield the events of one run in order, with their sequences; nothing when the run is unknown.
+
+        They are those of the moment of the call, whatever is appended while they are taken, and all of them are
+        checked before the first is given out.
 
         Raises:
             StoreCorruptError: a value is damaged or missing.
@@ -54,7 +63,11 @@ class Store(Protocol):
         """Return the index line of one run."""
 
     def rows(self, limit: int = 100, before: str | None = None) -> list[RunRow]:
-        """Return index lines, newest run first: up to ``limit``, of run ids below ``before``. Run ids sort by age."""
+        """Return index lines, newest run first: up to ``limit``, of run ids below ``before``.
+
+        Raises:
+            StoreError: ``before`` cannot be a run id.
+        """
 
     def live_runs(self) -> list[str]:
         """Return the ids of the runs whose row is live, in order."""
@@ -66,14 +79,25 @@ class Store(Protocol):
         """Return this store's own 32-byte secret; effect keys derive from it."""
 
     def put_file(self, data: bytes, media_type: str) -> FileRef:
-        """Write an artifact by content, durably (file, then its folder); the same bytes twice are one file."""
-
-    def get_file(self, sha256: str) -> bytes:
-        """Return an artifact's bytes, checked against their name.
+        """Write an artifact by content, durably (file, then its folder); the same bytes twice are one file.
 
         Raises:
-            StoreCorruptError: the file is missing or its bytes do not match its name.
+            StoreUnavailableError: the disk refused.
+        """
+
+    def put_files(self, items: Sequence[tuple[bytes, str]]) -> list[FileRef]:
+        """Write several artifacts, (bytes, media type) each, as ``put_file`` does, for fewer syncs.
+
+        Raises:
+            StoreUnavailableError: the disk refused; artifacts that were complete by then stay.
+        """
+
+    def get_file(self, sha256: str) -> bytes:
+        """Return an artifact's bytes, checked against their name, 64 hexadecimal digits.
+
+        Raises:
+            StoreCorruptError: the file is missing, its bytes do not match its name, or the name is none.
         """
 
     def close(self) -> None:
-        """Release the store and its lock; further calls raise ``StoreClosedError``."""
+        """Release the store and its lock; further calls raise ``StoreClosedError``, a second ``close`` does nothing."""

@@ -1,0 +1,114 @@
+"""What the commands that start, follow and rewrite runs have in common: waiting for the end, telling a refusal."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from tallystick.cli import findings, reports
+from tallystick.cli.client import Client, RefusedError, run_path
+from tallystick.cli.findings import Source
+from tallystick.cli.progress import Display
+from tallystick.cli.streaming import follow
+from tallystick.cli.terminal import note, say, say_json
+from tallystick.engine.messages import AttemptReport, RunReport
+
+INTERRUPTED = 130
+
+
+class RevisionSource(msgspec.Struct, frozen=True):
+    """A revision's script and args as the daemon keeps them."""
+
+    source: str
+    args: Any
+    revision: int
+
+
+def attend(client: Client, run: str) -> RunReport:
+    """Show a run's progress on stderr until it ends, and return its report.
+
+    Raises:
+        DaemonError: the daemon stayed away.
+    """
+    with Display(run) as display:
+        for progress in follow(client, run, display.dropped):
+            display.show(progress)
+    return client.get(run_path(run), RunReport)
+
+
+def see_through(client: Client, started: Callable[[], RunReport], *, detach: bool, as_json: bool) -> int:
+    """Start or find a run, wait for its end unless told not to, print its report, return the exit status.
+
+    The first Ctrl-C lets the run go on and says so; the run is the daemon's.
+    """
+    report = None
+    try:
+        report = started()
+        if not detach:
+            if report.status == "running":
+                note(Text.assemble("run ", (report.run, "bold")))
+            report = attend(client, report.run)
+    except KeyboardInterrupt:
+        note(_detached(report))
+        if as_json and report is not None:
+            say_json(report)
+        return INTERRUPTED
+    if as_json:
+        say_json(report)
+    else:
+        say(reports.run_summary(report))
+        if detach and report.status == "running":
+            note(f"it goes on by itself: `tally watch {report.run}` follows it, `tally cancel {report.run}` ends it")
+    return report.exit_code
+
+
+@contextmanager
+def explained(as_json: bool, new: Source | None, committed: Callable[[], Source] | None = None) -> Iterator[None]:
+    """Show what a refusal carries, source by source, before the error itself is reported.
+
+    Args:
+        as_json: leave it to the one object on stdout.
+        new: the script that was submitted.
+        committed: fetches the script that the run's records were made by.
+    """
+    try:
+        yield
+    except RefusedError as error:
+        if not as_json:
+            _explain(error, new, committed)
+        raise
+
+
+def committed_source(client: Client, run: str) -> Source:
+    """Return the script of a run's latest accepted revision; errors as ``Client.get``."""
+    found = client.get(run_path(run, "source"), RevisionSource)
+    return Source(f"revision {found.revision}", found.source)
+
+
+def _explain(error: RefusedError, new: Source | None, committed: Callable[[], Source] | None) -> None:
+    if error.code == "TS-A001" and error.details:
+        note(reports.attempts(msgspec.convert(error.details, tuple[AttemptReport, ...])))
+        return
+    violations, counterexamples = findings.from_details(error.details, error.code)
+    old = committed() if committed is not None and (counterexamples or new is None) else None
+    candidate = new or old
+    if candidate is None:
+        return
+    for violation in violations:
+        note(findings.violation(violation, candidate))
+        note("")
+    for counterexample in counterexamples if old is not None else ():
+        note(findings.counterexample(counterexample, old or candidate, candidate))
+        note("")
+
+
+def _detached(report: RunReport | None) -> Text:
+    if report is None:
+        return Text("\ninterrupted before the daemon answered; `tally runs` shows whether a run started", "yellow")
+    run = report.run
+    return Text.assemble(
+        ("\ndetached: ", "yellow"),
+        f"run {run} goes on. `tally watch {run}` follows it, `tally cancel {run}` ends it",
+    )

@@ -1,0 +1,128 @@
+"""`run` and `resume`: what starts a launch."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tallystick.cli import options
+
+
+def run(
+    script: options.Script,
+    *,
+    args: options.Args = None,
+    grant: options.Grant = None,
+    envelope: options.EnvelopeFile = None,
+    budget: options.Budget = None,
+    concurrency: options.Concurrency = None,
+    max_calls: options.MaxCalls = None,
+    wall_clock: options.WallClock = None,
+    repeats: options.Repeats = None,
+    orphans: options.Orphans = None,
+    fail: options.Fail = None,
+    latency: options.Latency = None,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the run's samples.")] = 0,
+    name: Annotated[str | None, typer.Option("--name", help="The run's name; the file's by default.")] = None,
+    detach: options.Detach = False,
+    as_json: options.Json = False,
+) -> int:
+    """Check a script, run it in a sandbox, follow it to its end."""
+    from tallystick.cli import attending, inputs, spawn
+    from tallystick.cli.findings import Source
+    from tallystick.engine.messages import RunReport, RunRequest
+
+    source = inputs.read_script(script)
+    request = RunRequest(
+        source=source,
+        args=None if args is None else inputs.json_value(args, "--args"),
+        name=script.stem if name is None else name,
+        limits=inputs.limits(
+            envelope=envelope,
+            grant=grant,
+            budget=budget,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            wall_clock=wall_clock,
+            repeats=repeats,
+            orphans=orphans,
+        ),
+        seed=seed,
+        faults=tuple(fail or ()),
+        latency=0.0 if latency is None else inputs.duration(latency, "--latency"),
+    )
+    client = spawn.connect()
+    with attending.explained(as_json, Source(str(script), source)):
+        return attending.see_through(
+            client, lambda: client.post("/v1/runs", RunReport, request), detach=detach, as_json=as_json
+        )
+
+
+def resume(
+    run: options.Run,
+    *,
+    script: Annotated[
+        Path | None, typer.Option("--script", metavar="FILE", help="Go on with this rewrite, if the gate accepts it.")
+    ] = None,
+    args: options.Args = None,
+    grant: options.Grant = None,
+    envelope: options.EnvelopeFile = None,
+    budget: options.Budget = None,
+    concurrency: options.Concurrency = None,
+    max_calls: options.MaxCalls = None,
+    wall_clock: options.WallClock = None,
+    repeats: options.Repeats = None,
+    orphans: options.Orphans = None,
+    proceed: Annotated[
+        bool, typer.Option("--proceed", help="Go on up to the attempts whose outcome is unknown.")
+    ] = False,
+    allow_repeats: Annotated[
+        bool, typer.Option("--allow-repeats", help="Pay again wherever the repeat policy would deny it.")
+    ] = False,
+    allow_repeat: Annotated[
+        list[str] | None,
+        typer.Option("--allow-repeat", metavar="IDENTITY", help="Pay again for this call; may be given again."),
+    ] = None,
+    fail: options.Fail = None,
+    latency: options.Latency = None,
+    detach: options.Detach = False,
+    as_json: options.Json = False,
+) -> int:
+    """Go on with a run; what it has paid for replays for free."""
+    import msgspec
+
+    from tallystick.cli import attending, inputs, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.findings import Source
+    from tallystick.engine.messages import ResumeRequest, RunReport
+
+    source = None if script is None else inputs.read_script(script)
+    request = ResumeRequest(
+        source=source,
+        args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
+        limits=inputs.limits(
+            envelope=envelope,
+            grant=grant,
+            budget=budget,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            wall_clock=wall_clock,
+            repeats=repeats,
+            orphans=orphans,
+        ),
+        proceed=proceed,
+        allow_repeats=allow_repeats,
+        allowed_repeats=tuple(inputs.identity(text, "--allow-repeat") for text in allow_repeat or ()),
+        faults=None if fail is None else tuple(fail),
+        latency=None if latency is None else inputs.duration(latency, "--latency"),
+    )
+    client = spawn.connect()
+    candidate = None if source is None else Source(str(script), source)
+    with attending.explained(as_json, candidate, lambda: attending.committed_source(client, run)):
+        return attending.see_through(
+            client,
+            # no timeout: calls that an earlier launch left in flight settle first
+            lambda: client.post(run_path(run, "resume"), RunReport, request, timeout=None),
+            detach=detach,
+            as_json=as_json,
+        )

@@ -1,0 +1,99 @@
+"""`runs`, `show`, `attempts`, `capabilities`, `doctor`: looking, without changing anything."""
+
+from typing import Annotated
+
+import typer
+
+from tallystick.cli import options
+
+UNHEALTHY = 1
+
+
+def runs(
+    *,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="How many, newest first.")] = 20,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="RUN", help="Only runs older than this one.")
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """List runs, newest first."""
+    from tallystick.cli import reports, spawn
+    from tallystick.cli.terminal import note, say, say_json
+    from tallystick.engine.messages import RunLine
+
+    found = spawn.connect().get("/v1/runs", tuple[RunLine, ...], limit=limit, before=before)
+    if as_json:
+        say_json({"runs": found})
+    elif found:
+        say(reports.runs(found))
+    else:
+        note("no runs; `tally run SCRIPT` starts one")
+    return 0
+
+
+def show(run: options.Run, *, as_json: options.Json = False) -> int:
+    """Show how a run stands: calls, spend, launches, result."""
+    from tallystick.cli import reports, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import RunReport
+
+    report = spawn.connect().get(run_path(run), RunReport)
+    if as_json:
+        say_json(report)
+    else:
+        say(reports.run_details(report))
+    return 0
+
+
+def attempts(
+    run: options.Run,
+    *,
+    unsettled: Annotated[bool, typer.Option("--open", help="Only those in flight, unresolved or unusable.")] = False,
+    as_json: options.Json = False,
+) -> int:
+    """List a run's attempts: how each ended, what it cost."""
+    from tallystick.cli import reports, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import note, say, say_json
+    from tallystick.engine.messages import AttemptReport
+
+    found = spawn.connect().get(run_path(run, "attempts"), tuple[AttemptReport, ...])
+    if unsettled:
+        found = tuple(attempt for attempt in found if attempt.state in ("in_flight", "unresolved", "unusable"))
+    if as_json:
+        say_json({"attempts": found})
+    elif found:
+        say(reports.attempts(found))
+    else:
+        note("no open attempts" if unsettled else "no attempts: nothing was dispatched, nothing was spent")
+    return 0
+
+
+def capabilities(*, as_json: options.Json = False) -> int:
+    """List what scripts can call, and what it costs."""
+    from tallystick.cli import reports, spawn
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import CapabilityInfo
+
+    found = spawn.connect().get("/v1/capabilities", tuple[CapabilityInfo, ...])
+    if as_json:
+        say_json({"capabilities": found})
+    else:
+        say(reports.capabilities(found))
+    return 0
+
+
+def doctor(*, as_json: options.Json = False) -> int:
+    """Say what is wrong with the installation, if anything."""
+    from tallystick.cli import reports, spawn
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import DoctorReport
+
+    report = spawn.connect().get("/v1/doctor", DoctorReport)
+    if as_json:
+        say_json(report)
+    else:
+        say(reports.doctor(report))
+    return 0 if report.healthy else UNHEALTHY

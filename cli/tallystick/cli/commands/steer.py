@@ -1,0 +1,83 @@
+"""`watch`, `cancel`, `reconcile`: acting on a run that exists."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tallystick.cli import options
+
+
+def watch(run: options.Run, *, as_json: options.Json = False) -> int:
+    """Follow a live run to its end and print its report."""
+    from tallystick.cli import attending, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.engine.messages import RunReport
+
+    client = spawn.connect()
+    return attending.see_through(client, lambda: client.get(run_path(run), RunReport), detach=False, as_json=as_json)
+
+
+def cancel(run: options.Run, *, as_json: options.Json = False) -> int:
+    """End a run; calls in flight settle and are kept."""
+    from tallystick.cli import attending, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.engine.messages import RunReport
+
+    client = spawn.connect()
+    status = attending.see_through(
+        client,
+        lambda: client.post(run_path(run, "cancel"), RunReport, timeout=None),
+        detach=False,
+        as_json=as_json,
+    )
+    return status if status == attending.INTERRUPTED else 0
+
+
+def reconcile(
+    run: options.Run,
+    attempt: Annotated[int, typer.Argument(metavar="ATTEMPT", min=0, help="Its number, as `tally attempts` shows it.")],
+    *,
+    result: Annotated[
+        Path | None, typer.Option("--result", metavar="FILE", help="It was done: the JSON result that is known of it.")
+    ] = None,
+    abandon: Annotated[
+        bool, typer.Option("--abandon", help="Give it up: the call may be executed, and paid, once more.")
+    ] = False,
+    why: Annotated[
+        str, typer.Option("--why", metavar="TEXT", help="The reason, for the log; --abandon needs it.")
+    ] = "",
+    cost: Annotated[str | None, typer.Option("--cost", metavar="DOLLARS", help="What it has cost, if known.")] = None,
+    as_json: options.Json = False,
+) -> int:
+    """Settle a call whose outcome is unknown or unusable."""
+    import getpass
+
+    import msgspec
+
+    from tallystick.cli import inputs, reports, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.contract.errors import UsageError
+    from tallystick.engine.messages import AttemptReport, ReconcileRequest
+
+    if abandon == (result is not None):
+        raise UsageError(
+            "say what became of the attempt: either --result FILE or --abandon",
+            hint="ask the provider first; an abandoned call may be paid twice",
+        )
+    if abandon and not why.strip():
+        raise UsageError("--abandon needs --why: it permits one more payment", hint="--why 'not on the invoice'")
+    request = ReconcileRequest(
+        abandon=abandon,
+        result=msgspec.UNSET if result is None else inputs.json_file(result, "--result"),
+        cost_usd=None if cost is None else inputs.dollars(cost, "--cost"),
+        who=getpass.getuser(),
+        why=why,
+    )
+    found = spawn.connect().post(run_path(run, "attempts", attempt, "reconcile"), AttemptReport, request)
+    if as_json:
+        say_json(found)
+    else:
+        say(reports.attempts([found]))
+    return 0

@@ -1,0 +1,48 @@
+"""Options that several commands share. This module is loaded for every `tally --help`: it imports typer alone."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, any unique beginning of it, or `last`.")]
+Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script's file.")]
+Args = Annotated[
+    str | None, typer.Option("--args", metavar="JSON|@FILE", help="The script's args: JSON, or @ and a file of it.")
+]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; the run is the daemon's.")]
+
+Grant = Annotated[
+    list[str] | None,
+    typer.Option("--grant", metavar="NAME[,NAME]", help="Grant a capability; may be given again."),
+]
+EnvelopeFile = Annotated[
+    Path | None,
+    typer.Option("--envelope", metavar="FILE", help="Read limits from a TOML or JSON file; options win over it."),
+]
+Budget = Annotated[str | None, typer.Option("--budget", metavar="DOLLARS", help="Spend no more than this in the run.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", metavar="N", min=1, help="Calls in flight at once.")]
+MaxCalls = Annotated[int | None, typer.Option("--max-calls", metavar="N", min=1, help="Calls of one launch.")]
+WallClock = Annotated[
+    str | None, typer.Option("--wall-clock", metavar="TIME", help="End a launch after this time: 90s, 1.5m, 2h.")
+]
+Repeats = Annotated[
+    Literal["off", "warn", "deny", "auto"] | None,
+    typer.Option("--repeats", help="What happens to a new call whose payload was already paid for."),
+]
+Orphans = Annotated[
+    Literal["warn", "stop"] | None,
+    typer.Option("--orphans", help="What happens when a rewrite skips committed calls."),
+]
+Fail = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail",
+        metavar="CAP:K:KIND[:TEXT]",
+        help="Fail the K-th execution of a capability (local provider only); may be given again.",
+    ),
+]
+Latency = Annotated[
+    str | None, typer.Option("--latency", metavar="TIME", help="Delay each call, say 50ms (local provider only).")
+]

@@ -1,0 +1,233 @@
+"""Reports of the daemon as people read them."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from tallystick.cli.findings import count
+from tallystick.cli.terminal import money, plain
+from tallystick.contract.identity import Identity
+from tallystick.engine.messages import (
+    AttemptReport,
+    Calls,
+    CapabilityInfo,
+    DoctorReport,
+    LaunchReport,
+    RunLine,
+    RunReport,
+    Spend,
+    Status,
+)
+
+_FIELD_STYLES = {"error": "red", "warning": "yellow", "next": "cyan"}
+
+MAX_RESULT_LINES = 40
+MAX_PAYLOAD = 60
+MAX_IDENTITIES = 20
+
+_STYLES = {
+    "completed": "bold green",
+    "committed": "green",
+    "running": "bold cyan",
+    "in_flight": "cyan",
+    "waiting": "bold yellow",
+    "unresolved": "bold yellow",
+}
+
+
+def run_summary(report: RunReport) -> RenderableType:
+    """Say how a run stands: status, why, calls, spend, what is open, and what to do next."""
+    rows: list[tuple[str, str]] = []
+    if report.error is not None:
+        rows += [("error", report.error.message), ("hint", report.error.hint)]
+    rows += [("calls", calls(report.calls)), ("spend", spend(report.spend))]
+    rows += [("warning", warning) for warning in report.warnings]
+    rows += [("orphans", _identities(report.orphans)), ("not reached", _identities(report.not_reached))]
+    if report.result is not None:
+        rows.append(("result", pretty(report.result)))
+    if report.status not in ("running", "completed"):
+        rows.append(("next", next_step(report)))
+    parts: list[RenderableType] = [headline(report), fields(rows)]
+    if report.unresolved:
+        parts += [
+            Text("\nunresolved attempts: paid or not, nobody knows yet", "bold yellow"),
+            attempts(report.unresolved),
+        ]
+    return Group(*parts)
+
+
+def run_details(report: RunReport) -> RenderableType:
+    """Add the launches and what the script printed to the summary."""
+    parts: list[RenderableType] = [run_summary(report)]
+    if report.launches:
+        parts += [Text(), launches(report.launches)]
+    if report.logs:
+        parts += [Text("\nprinted by the script", "bold"), Text(plain(report.logs.rstrip("\n")))]
+    return Group(*parts)
+
+
+def headline(report: RunReport) -> Text:
+    """Return ``run ID (name) completed``, with the error's code and the phase where there is more to say."""
+    text = Text.assemble("run ", (report.run, "bold"), f" ({plain(report.name)}) " if report.name else " ")
+    text.append(report.status, _STYLES.get(report.status, "bold red"))
+    if report.reason:
+        text.append(f" [{report.reason}]")
+    if report.status == "running" and report.phase not in ("running", "idle"):
+        text.append(f", {report.phase}")
+    if report.revision:
+        text.append(f", revision {report.revision}", "dim")
+    return text
+
+
+def next_step(report: RunReport) -> str:
+    """Return the command that goes on from where the run stopped."""
+    if report.unresolved:
+        return f"tally reconcile {report.run} {report.unresolved[0].attempt} --result FILE | --abandon --why '...'"
+    if report.status in ("interrupted", "cancelled", "waiting"):
+        return f"tally resume {report.run}"
+    if (report.reason or "").startswith("TS-P"):
+        return f"tally resume {report.run} --budget ... | --grant ... (committed calls replay, unpaid)"
+    return f"tally resume {report.run} --script REPAIRED.py (committed calls replay, unpaid)"
+
+
+def calls(of: Calls) -> str:
+    """Return the counts that are not zero, executed and replayed always."""
+    parts = [f"{of.executed} executed", f"{of.replayed} replayed"]
+    parts += [f"{n} {name}" for name in ("failed", "unresolved", "denied") if (n := getattr(of, name))]
+    return ", ".join(parts)
+
+
+def spend(of: Spend) -> str:
+    """Return the spend; a call without a known price makes it a lower bound."""
+    text = f"at least {money(of.usd)}, {count(of.unpriced, 'call')} unpriced" if of.unpriced else money(of.usd)
+    if of.reserved_usd:
+        text += f", {money(of.reserved_usd)} reserved"
+    return text + (f"; replay saved {money(of.replay_saved_usd)}" if of.replay_saved_usd else "")
+
+
+def runs(lines: Iterable[RunLine]) -> Table:
+    """Return the table of runs, newest first as the daemon lists them."""
+    table = _table("run", "name", "status", "created", "updated")
+    for line in lines:
+        status = Text(line.status, _STYLES.get(line.status, "bold red"))
+        table.add_row(line.run, plain(line.name), status, moment(line.created), moment(line.updated))
+    return table
+
+
+def launches(of: Sequence[LaunchReport]) -> Table:
+    """Return the table of a run's launches."""
+    table = _table("launch", "revision", "status", "started", "took", "calls")
+    for launch in of:
+        took = "" if launch.ended is None else f"{launch.ended - launch.started:.1f} s"
+        status = Text(launch.status, _STYLES.get(launch.status, "bold red"))
+        status.append(f" [{launch.reason}]" if launch.reason else "", "default")
+        table.add_row(
+            str(launch.launch), str(launch.revision), status, moment(launch.started), took, calls(launch.calls)
+        )
+    return table
+
+
+def attempts(of: Iterable[AttemptReport]) -> Table:
+    """Return the table of attempts: what was asked, how it ended, what it cost."""
+    table = _table("attempt", "identity", "capability", "state", "cost", "started", "payload")
+    for attempt in of:
+        state = Text(attempt.state, _STYLES.get(attempt.state, "red"))
+        ended = ": ".join(part for part in (attempt.kind or "", attempt.text) if part)
+        state.append(f"\n{shorten(plain(ended))}" if ended else "", "default")
+        if attempt.decision:
+            state.append(f"\n{plain(attempt.decision)}", "default")
+        cost = "unknown" if attempt.cost_usd is None else money(attempt.cost_usd)
+        payload = shorten(msgspec.json.encode(attempt.payload).decode())
+        identity = plain(str(attempt.identity)) + (f"\ntake: {plain(attempt.take)}" if attempt.take else "")
+        table.add_row(
+            str(attempt.attempt),
+            identity,
+            attempt.capability,
+            state,
+            "" if attempt.state == "in_flight" else cost,
+            moment(attempt.started),
+            plain(payload),
+        )
+    return table
+
+
+def capabilities(of: Iterable[CapabilityInfo]) -> Table:
+    """Return the table of the catalogue."""
+    table = _table("capability", "effect", "estimate", "provider", "payload", "result")
+    for info in of:
+        provider = info.provider or Text("none configured", "dim")
+        effect = info.effect.replace("_", "-")
+        table.add_row(info.name, effect, money(info.estimate_usd), provider, plain(info.payload), plain(info.result))
+    return table
+
+
+def doctor(report: DoctorReport) -> Table:
+    """Return what was looked at, with the remedy of what does not hold."""
+    table = _table("", "looked at", "found")
+    for check in report.checks:
+        mark = Text("ok", "green") if check.ok else Text("FAIL", "bold red")
+        found = plain(check.detail) + (f"\n{plain(check.hint)}" if check.hint and not check.ok else "")
+        table.add_row(mark, plain(check.name), found)
+    return table
+
+
+def status(of: Status) -> Text:
+    """Return how the daemon stands."""
+    return fields(
+        [
+            ("daemon", f"running, version {of.version}, process {of.pid}, since {moment(of.started)}"),
+            ("home", of.home),
+            ("store", of.store),
+            ("sandbox", of.driver),
+            ("runs", f"{of.runs} in the store, {of.live} live, {of.queued} queued"),
+        ]
+    )
+
+
+def fields(rows: Iterable[tuple[str, str]]) -> Text:
+    """Return names and values in two columns, a value's further lines under its first; empty values are left out."""
+    filled = [(name, plain(value)) for name, value in rows if value]
+    width = max((len(name) for name, _ in filled), default=0)
+    text = Text()
+    for name, value in filled:
+        text.append(f"{'' if not text else chr(10)}  {name:<{width}}  ", "dim")
+        text.append(value.replace("\n", "\n" + " " * (width + 4)), _FIELD_STYLES.get(name, ""))
+    return text
+
+
+def moment(at: float) -> str:
+    """Show Unix seconds in the local time zone."""
+    return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def pretty(value: Any) -> str:
+    """Show a JSON-like value, indented, cut to a screenful."""
+    lines = msgspec.json.format(msgspec.json.encode(value), indent=2).decode().split("\n")
+    cut = lines[:MAX_RESULT_LINES]
+    if len(lines) > len(cut):
+        cut.append(f"... {len(lines) - len(cut)} more lines; --json prints all of it")
+    return plain("\n".join(cut))
+
+
+def shorten(text: str, limit: int = MAX_PAYLOAD) -> str:
+    """Cut a text to ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _identities(of: Sequence[Identity]) -> str:
+    shown = [plain(str(identity)) for identity in of[:MAX_IDENTITIES]]
+    if len(of) > len(shown):
+        shown.append(f"... {len(of) - len(shown)} more")
+    return "\n".join(shown)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,244 @@
+"""The runtime rule: what becomes of one call, as a pure step (contract.md, section 6).
+
+``decide`` looks at the run's history and the launch's limits and says which of the closed set of decisions
+applies. Waiting for slots and budget, dispatching and committing are the broker's; whatever it does, it does
+because of one of these values.
+"""
+
+from typing import Any, TypeAlias
+
+import msgspec
+
+from tallystick.contract.capability import CapabilitySpec, Envelope, FailureKind, usd
+from tallystick.contract.events import AttemptStarted, Record
+from tallystick.contract.history import Attempt, History
+from tallystick.contract.identity import Identity
+from tallystick.contract.ledger import consult
+from tallystick.contract.payload import difference
+
+
+class CallRequest(msgspec.Struct, frozen=True):
+    """A call as the broker got it: ``payload`` is canonical data, ``digest`` its hex SHA-256."""
+
+    identity: Identity
+    capability: str
+    fingerprint: str
+    payload: Any
+    digest: str
+    take: str | None = None
+
+
+class Allowance(msgspec.Struct, frozen=True):
+    """What an operator allowed for a launch beyond the policy."""
+
+    all_repeats: bool = False
+    repeats: frozenset[Identity] = frozenset()
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """Rule 1: serve the record; no provider call."""
+
+    record: Record
+
+
+class ReplayFailure(msgspec.Struct, frozen=True):
+    """Rule 3: the same failure as before; no provider call."""
+
+    kind: FailureKind
+    text: str
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The launch must end: nothing new starts, and the script cannot catch it. ``code`` as in errors.py."""
+
+    code: str
+    message: str
+    hint: str
+    identity: Identity | None = None
+
+
+class Invalid(msgspec.Struct, frozen=True):
+    """The payload is against the schema: a failed call without an attempt, which the script may catch."""
+
+    text: str
+
+
+class Execute(msgspec.Struct, frozen=True):
+    """Rule 4: new work, to be paid once; ``warning`` is what the ledger has to say about it."""
+
+    estimate: int
+    warning: str | None = None
+
+
+Decision: TypeAlias = Replay | ReplayFailure | Stop | Invalid | Execute
+
+DIVERGED, UNRESOLVED, UNGRANTED, OVER_BUDGET, OVER_CEILING, REPEAT, NO_PROVIDER = (
+    "TS-D001",
+    "TS-A001",
+    "TS-P001",
+    "TS-P002",
+    "TS-P003",
+    "TS-P005",
+    "TS-P006",
+)
+
+
+def decide(
+    call: CallRequest,
+    *,
+    history: History,
+    envelope: Envelope,
+    allowance: Allowance,
+    spec: CapabilitySpec | None,
+    invalid: str | None,
+    launch: int,
+    new_calls: int,
+    site_calls: int,
+) -> Decision:
+    """Apply the runtime rule to one call.
+
+    Args:
+        call: the call, its identity already agreed between guest and host.
+        history: everything the journal holds of the run.
+        envelope: the limits of this launch.
+        allowance: what an operator allowed beyond them.
+        spec: the capability, or None when no provider is configured for it.
+        invalid: what the catalogue says against the payload, or None.
+        launch: the number of this launch.
+        new_calls: how many calls this launch has made that were no replay.
+        site_calls: how many of them stood at this site.
+    """
+    record = history.records.get(call.identity)
+    if record is not None:
+        if (record.capability, record.digest, record.take) == (call.capability, call.digest, call.take):
+            return Replay(record)
+        return _divergence(call, record, history)
+    attempt = history.latest_attempt.get(call.identity)
+    if attempt is not None:
+        again = _known_failure(call, attempt)
+        if again is not None:
+            return again
+        if attempt.open:
+            return _unresolved(call, attempt.started)
+    over = _over_ceiling(call, envelope, new_calls, site_calls)
+    return over or _new_work(call, history, envelope, allowance, spec, invalid, launch)
+
+
+def _new_work(
+    call: CallRequest,
+    history: History,
+    envelope: Envelope,
+    allowance: Allowance,
+    spec: CapabilitySpec | None,
+    invalid: str | None,
+    launch: int,
+) -> Decision:
+    if call.capability not in envelope.grants:
+        granted = ", ".join(envelope.grants) or "nothing"
+        return Stop(
+            UNGRANTED,
+            f"{call.capability} at {call.identity} is not granted to this run (granted: {granted}); nothing was spent on it",
+            f"resume with --grant {call.capability} added, or change the script",
+            call.identity,
+        )
+    if spec is None:
+        return Stop(
+            NO_PROVIDER,
+            f"no provider is configured for {call.capability}, called at {call.identity}; nothing was spent on it",
+            f'name one in the configuration under [capabilities."{call.capability}"] and resume',
+            call.identity,
+        )
+    if invalid is not None:
+        return Invalid(invalid)
+    warning = None
+    verdict = None
+    if call.take is None and not allowance.all_repeats and call.identity not in allowance.repeats:
+        verdict = consult(
+            history,
+            identity=call.identity,
+            spec=spec,
+            digest=call.digest,
+            launch=launch,
+            policy=envelope.repeat_policy,
+        )
+    if verdict is not None:
+        paid = "" if verdict.record.cost is None else f" for {usd(verdict.record.cost)}"
+        known = f"{call.identity} repeats the payload that {verdict.record.identity} already paid{paid}"
+        if verdict.action == "deny":
+            return Stop(
+                REPEAT,
+                f"{known}; the call was denied before an attempt",
+                f'a wanted second sample declares itself with take="…" in the call; or resume with '
+                f"--allow-repeat '{call.identity}'",
+                call.identity,
+            )
+        warning = known
+    return Execute(spec.estimate, warning)
+
+
+def _over_ceiling(call: CallRequest, envelope: Envelope, new_calls: int, site_calls: int) -> Stop | None:
+    if new_calls >= envelope.max_calls:
+        what = f"the launch reached its ceiling of {envelope.max_calls} new calls"
+    elif site_calls >= envelope.max_calls_per_site:
+        what = f"{call.identity.site} reached its ceiling of {envelope.max_calls_per_site} new calls"
+    else:
+        return None
+    return Stop(
+        OVER_CEILING,
+        f"{what}, at {call.identity}",
+        "raise it with --max-calls on resume; what is committed replays for free",
+        call.identity,
+    )
+
+
+def over_budget(call: CallRequest, estimate: int, envelope: Envelope, spent: int, held: int) -> Stop:
+    """Return the denial of a call whose reservation does not fit under the budget."""
+    return Stop(
+        OVER_BUDGET,
+        f"{call.capability} at {call.identity} needs {usd(estimate)}, but the budget of {usd(envelope.budget or 0)} "
+        f"has {usd(spent)} spent and {usd(held)} reserved; the call was not made",
+        "raise it with --budget on resume; what is committed replays for free",
+        call.identity,
+    )
+
+
+def fits_budget(envelope: Envelope, spent: int, held: int, estimate: int) -> bool:
+    """Whether a reservation of ``estimate`` micro-dollars fits beside what is spent and held."""
+    return envelope.budget is None or spent + held + estimate <= envelope.budget
+
+
+def _known_failure(call: CallRequest, attempt: Attempt) -> ReplayFailure | None:
+    """An unusable answer was paid for: until it is settled it stays the same failure (contract.md, section 6, rule 3)."""
+    started, ended = attempt.started, attempt.ended
+    same = (started.capability, started.digest, started.take) == (call.capability, call.digest, call.take)
+    if same and attempt.state == "unusable" and started.effect == "side_effecting" and ended is not None:
+        return ReplayFailure("unusable", ended.text)
+    return None
+
+
+def _unresolved(call: CallRequest, started: AttemptStarted) -> Stop:
+    return Stop(
+        UNRESOLVED,
+        f"the outcome of attempt {started.attempt} at {call.identity} ({started.capability}) is unknown; "
+        "it may have been executed and billed, so it is not sent again",
+        f"look it up at the provider (key {started.effect_key}), then tally reconcile RUN {started.attempt} "
+        "--result FILE, or --abandon to permit one more execution",
+        call.identity,
+    )
+
+
+def _divergence(call: CallRequest, record: Record, history: History) -> Stop:
+    if record.capability != call.capability:
+        changed = f"the capability: {record.capability} -> {call.capability}"
+    elif record.digest != call.digest:
+        old = history.attempts[record.attempt].started.payload
+        changed = "; ".join(str(change) for change in difference(old, call.payload)) or "the payload"
+    else:
+        changed = f"take: {record.take!r} -> {call.take!r}"
+    return Stop(
+        DIVERGED,
+        f"{call.identity} is committed, but this script asks for something else there: {changed}. "
+        "Nothing was dispatched, and the record was not served",
+        "restore what the committed call read; to replace its result, append a new call and use that result instead",
+        call.identity,
+    )

@@ -1,0 +1,222 @@
+"""The HTTP API: what clients may ask of the daemon, over its unix socket (architecture.md, section 7).
+
+Handlers translate; the service decides. The OpenAPI document is at /schema/openapi.json.
+"""
+
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+from typing import Any
+
+import anyio.to_thread
+import msgspec
+from litestar import Litestar, MediaType, Response, get, post
+from litestar import Request as HttpRequest
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.openapi.config import OpenAPIConfig
+from litestar.response import Stream
+
+from tallystick.contract.errors import TallyError, UsageError
+from tallystick.contract.events import ErrorInfo
+from tallystick.engine import reports
+from tallystick.engine.host import Host
+from tallystick.engine.messages import (
+    Artifact,
+    AttemptReport,
+    CapabilityInfo,
+    CheckReport,
+    CheckRequest,
+    DoctorReport,
+    ErrorBody,
+    GateReport,
+    GateRequest,
+    ReconcileRequest,
+    ResumeRequest,
+    RunLine,
+    RunReport,
+    RunRequest,
+    Source,
+    Status,
+)
+from tallystick.kernel import KernelError
+
+MAX_BODY = 8 << 20
+_STATUS = {"TS-U": 400, "TS-C": 422, "TS-G": 422, "TS-D": 409, "TS-A": 409, "TS-P": 409, "TS-S": 503, "TS-N": 503}
+_UNKNOWN_RUN = "TS-U002"
+
+
+@get("/v1/status")
+async def status(host: Host) -> Status:
+    """Tell how the daemon stands."""
+    return await host.status()
+
+
+@get("/v1/doctor")
+async def doctor(host: Host) -> DoctorReport:
+    """Look at every part."""
+    return await host.doctor.examine()
+
+
+@post("/v1/shutdown", status_code=202)
+async def shutdown(host: Host) -> Status:
+    """Begin an orderly stop."""
+    answer = await host.status()
+    host.shutdown()
+    return answer
+
+
+@get("/v1/capabilities")
+async def capabilities(host: Host) -> list[CapabilityInfo]:
+    """List the catalogue."""
+    return host.capabilities()
+
+
+@post("/v1/check", status_code=200)
+async def check(host: Host, data: CheckRequest) -> CheckReport:
+    """Check a script without running it."""
+    return await host.service.check(data)
+
+
+@post("/v1/runs", status_code=201)
+async def submit(host: Host, data: RunRequest) -> RunReport:
+    """Start a run."""
+    return await host.service.submit(data)
+
+
+@get("/v1/runs")
+async def runs(host: Host, limit: int = 50, before: str | None = None) -> list[RunLine]:
+    """List runs, newest first."""
+    rows = await anyio.to_thread.run_sync(host.service.journal.store.rows, max(1, min(limit, 10_000)), before)
+    return [reports.run_line(row) for row in rows]
+
+
+@get("/v1/runs/{run:str}")
+async def show(host: Host, run: str) -> RunReport:
+    """Report a run."""
+    return await host.service.report(host.service.library.resolve(run))
+
+
+@get("/v1/runs/{run:str}/source")
+async def source(host: Host, run: str, revision: int | None = None) -> Source:
+    """Return the script of a revision, the latest by default."""
+    history = await host.service.library.history(host.service.library.resolve(run))
+    number = len(history.revisions) - 1 if revision is None else revision
+    if number not in history.revisions:
+        raise UsageError(f"run {history.run} has no revision {number}; it has 0 to {len(history.revisions) - 1}")
+    found = history.revisions[number]
+    return Source(found.revision, found.source, found.args)
+
+
+@post("/v1/runs/{run:str}/gate", status_code=200)
+async def gate(host: Host, run: str, data: GateRequest) -> GateReport:
+    """Hold a rewrite against what is committed."""
+    return await host.service.gate(host.service.library.resolve(run), data)
+
+
+@post("/v1/runs/{run:str}/resume", status_code=201)
+async def resume(host: Host, run: str, data: ResumeRequest) -> RunReport:
+    """Go on with a run."""
+    return await host.service.resume(host.service.library.resolve(run), data)
+
+
+@post("/v1/runs/{run:str}/cancel", status_code=202)
+async def cancel(host: Host, run: str) -> RunReport:
+    """End the live launch of a run."""
+    return await host.service.cancel(host.service.library.resolve(run), "its user")
+
+
+@get("/v1/runs/{run:str}/attempts")
+async def attempts(host: Host, run: str) -> list[AttemptReport]:
+    """List the attempts of a run."""
+    return await host.operator.attempts(host.service.library.resolve(run))
+
+
+@post("/v1/runs/{run:str}/attempts/{attempt:int}/reconcile", status_code=200)
+async def reconcile(host: Host, run: str, attempt: int, data: ReconcileRequest) -> AttemptReport:
+    """Settle an attempt by hand."""
+    return await host.operator.reconcile(host.service.library.resolve(run), attempt, data)
+
+
+@get("/v1/runs/{run:str}/artifacts")
+async def artifacts(host: Host, run: str) -> list[Artifact]:
+    """List the files of a run."""
+    return reports.artifacts(await host.service.library.history(host.service.library.resolve(run)))
+
+
+@get("/v1/runs/{run:str}/events", media_type="text/event-stream")
+async def events(host: Host, run: str) -> Stream:
+    """Stream a run's progress as server-sent events until its launch has ended."""
+    found = host.service.library.resolve(run)
+
+    async def lines() -> AsyncIterator[bytes]:
+        async for line in host.service.watch(found):
+            yield b"event: " + line.kind.encode() + b"\ndata: " + msgspec.json.encode(line) + b"\n\n"
+
+    return Stream(lines(), media_type="text/event-stream")
+
+
+@get("/v1/files/{sha256:str}", media_type="application/octet-stream")
+async def file(host: Host, sha256: str) -> Response[bytes]:
+    """Return the bytes of an artifact."""
+    data = await anyio.to_thread.run_sync(host.service.journal.store.get_file, sha256)
+    return Response(data, media_type="application/octet-stream")
+
+
+def _body(info: ErrorInfo, status_code: int, details: Any = None) -> Response[ErrorBody]:
+    return Response(ErrorBody(info, details), status_code=status_code, media_type=MediaType.JSON)
+
+
+def _on_tally_error(_: HttpRequest[Any, Any, Any], error: TallyError) -> Response[ErrorBody]:
+    status_code = 404 if error.code == _UNKNOWN_RUN else _STATUS.get(error.code[:4], 500)
+    return _body(ErrorInfo(error.code, error.message, error.hint), status_code, error.details)
+
+
+def _on_kernel_error(_: HttpRequest[Any, Any, Any], error: KernelError) -> Response[ErrorBody]:
+    info = ErrorInfo("TS-N004", f"a part of the daemon did not answer: {error}", "try again; tally doctor looks at it")
+    return _body(info, 503)
+
+
+def _on_http_error(_: HttpRequest[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
+    extra = getattr(error, "extra", None)
+    wrong = "; ".join(str(item.get("message", item)) for item in extra) if isinstance(extra, list) else ""
+    text = f"{error.detail} {wrong}".strip()
+    return _body(ErrorInfo("TS-U001", f"the request was not understood: {text}"), error.status_code)
+
+
+def create_app(host: Host) -> Litestar:
+    """Build the API of a running daemon."""
+
+    async def provide_host() -> Host:
+        return host
+
+    return Litestar(
+        route_handlers=[
+            status,
+            doctor,
+            shutdown,
+            capabilities,
+            check,
+            submit,
+            runs,
+            show,
+            source,
+            gate,
+            resume,
+            cancel,
+            attempts,
+            reconcile,
+            artifacts,
+            events,
+            file,
+        ],
+        dependencies={"host": Provide(provide_host)},
+        exception_handlers={
+            TallyError: _on_tally_error,
+            KernelError: _on_kernel_error,
+            HTTPException: _on_http_error,
+        },
+        openapi_config=OpenAPIConfig(title="tallystick", version=version("tallystick")),
+        request_max_body_size=MAX_BODY,
+        signature_namespace={"Host": Host},
+        logging_config=None,
+    )

@@ -1,0 +1,237 @@
+"""The actor of one capability: policy, provider, and the calls in flight (contract.md, sections 6 and 6.2).
+
+A dispatched call belongs to this actor and not to the launch that asked for it: it settles and commits even when
+its sandbox or its client is gone. The order is fixed: slot, budget, attempt (durable), look whether the launch
+still stands, dispatch once, outcome (durable), reply.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio
+import msgspec
+
+from tallystick.contract.capability import CapabilitySpec
+from tallystick.contract.errors import StoreError
+from tallystick.contract.events import AttemptEnded, AttemptStarted, Committed, Record
+from tallystick.contract.keys import effect_key, sample_seed
+from tallystick.contract.runtime_rule import NO_PROVIDER, CallRequest, Execute, Stop, over_budget
+from tallystick.engine.journal import Journal
+from tallystick.engine.launch import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
+from tallystick.engine.live_run import LiveRun
+from tallystick.engine.provider_bench import ProviderBench
+from tallystick.engine.results import ResultKeeper, UnusableResultError
+from tallystick.engine.slots import LaunchStoppedError, Slots
+from tallystick.kernel import Actor
+from tallystick.providers.protocol import Outcome, Provider, Refused, Sample, Succeeded, Unknown, Unusable
+from tallystick.providers.registry import ProviderSetupError
+
+UNKNOWN_OUTCOME, STORE_TROUBLE, CUT_OFF = "TS-A002", "TS-S002", "TS-N002"
+TEXT_LIMIT = 2_000
+
+
+class DispatchCall(msgspec.Struct, frozen=True):
+    """New work of a live run. ``settle`` gets the last word exactly once, on the loop."""
+
+    live: LiveRun
+    launch: int
+    revision: int
+    request: CallRequest
+    execute: Execute
+    settle: Callable[[Settlement], None]
+
+
+class CapabilityActor(Actor[DispatchCall]):
+    """Executes the calls of one capability within its policy."""
+
+    def __init__(
+        self,
+        *,
+        spec: CapabilitySpec,
+        provider: str,
+        bench: ProviderBench,
+        concurrency: int,
+        timeout: float,
+        journal: Journal,
+        keeper: ResultKeeper,
+    ) -> None:
+        super().__init__()
+        self._spec = spec
+        self._provider = provider
+        self._bench = bench
+        self._slots = Slots(concurrency)
+        self._timeout = timeout
+        self._journal = journal
+        self._keeper = keeper
+
+    async def handle(self, message: DispatchCall) -> None:
+        """Start a call; the actor is free for the next at once."""
+        self.spawn(self._run, message)
+
+    async def _run(self, message: DispatchCall) -> None:
+        settlement: Settlement = StoppedCall(_cut_off(message.request))
+        try:
+            settlement = await self._in_turn(message)
+        finally:
+            message.settle(settlement)
+
+    async def _in_turn(self, message: DispatchCall) -> Settlement:
+        live = message.live
+        try:
+            async with live.slots.held(live.queued), self._slots.held(live.queued):
+                return await self._within_budget(message)
+        except LaunchStoppedError:
+            return DroppedCall()
+
+    async def _within_budget(self, message: DispatchCall) -> Settlement:
+        live, estimate = message.live, message.execute.estimate
+        try:
+            provider = await self._bench.get(self._provider)
+        except ProviderSetupError as error:
+            return StoppedCall(
+                Stop(NO_PROVIDER, str(error), "correct the configuration and resume", message.request.identity)
+            )
+        if not await live.reserve(estimate):
+            if not live.accepts_work():
+                return DroppedCall()
+            held = live.history.held + live.reserved
+            return StoppedCall(over_budget(message.request, estimate, live.envelope, live.history.spent, held))
+        live.in_flight += 1
+        try:
+            return await self._attempt(message, provider)
+        except StoreError as error:
+            return StoppedCall(Stop(STORE_TROUBLE, error.message, error.hint, message.request.identity))
+        finally:
+            live.in_flight -= 1
+            live.release(estimate)
+
+    async def _attempt(self, message: DispatchCall, provider: Provider) -> Settlement:
+        live, request = message.live, message.request
+        if not live.accepts_work():
+            return DroppedCall()
+        number, execution = live.next_attempt(request.capability)
+        started = AttemptStarted(
+            run=live.run,
+            at=self.clock.now(),
+            attempt=number,
+            launch=message.launch,
+            revision=message.revision,
+            identity=request.identity,
+            capability=request.capability,
+            effect=self._spec.effect,
+            fingerprint=request.fingerprint,
+            digest=request.digest,
+            payload=request.payload,
+            take=request.take,
+            effect_key=effect_key(
+                self._journal.store.key(),
+                live.run,
+                request.identity,
+                request.digest,
+                live.history.decisions[request.identity],
+            ),
+            reserved=message.execute.estimate,
+        )
+        await self._journal.append([started])
+        if not live.accepts_work():
+            await self._end(
+                live, started, "failed", kind="unavailable", text="not sent: the launch was stopped", cost=0
+            )
+            return DroppedCall()
+        live.tell("started", started.at, identity=request.identity, capability=request.capability)
+        sample = Sample(
+            seed=sample_seed(live.seed, request.identity, request.take),
+            execution=execution,
+            faults=live.faults,
+            latency=live.latency,
+        )
+        outcome: Outcome = Unknown(reason="the daemon was stopped before the answer came")
+        try:
+            outcome = await self._call(provider, request.payload, started.effect_key, sample)
+        finally:
+            # Also on the way down: what was sent is never left without an end in the journal.
+            with anyio.CancelScope(shield=True):
+                settlement = await self._settle(live, started, outcome)
+        return settlement
+
+    async def _call(self, provider: Provider, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:
+        try:
+            with anyio.fail_after(self._timeout):
+                return await provider.call(self._spec.name, payload, key, sample)
+        except TimeoutError:
+            return Unknown(reason=f"no answer within {self._timeout:g} s")
+        except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
+            return Unknown(
+                reason=f"the provider failed without an answer: {type(error).__name__}: {error}"[:TEXT_LIMIT],
+                kind="unavailable",
+            )
+
+    async def _settle(self, live: LiveRun, started: AttemptStarted, outcome: Outcome) -> Settlement:
+        match outcome:
+            case Succeeded():
+                return await self._commit(live, started, outcome)
+            case Refused(kind=kind, text=text, cost=cost, retry_after=retry_after):
+                await self._end(
+                    live, started, "failed", kind=kind, text=text[:TEXT_LIMIT], cost=cost, retry_after=retry_after
+                )
+                return FailedCall(kind, text[:TEXT_LIMIT])
+            case Unusable(text=text, cost=cost, raw=raw):
+                return await self._unusable(live, started, text, raw, cost)
+            case Unknown(reason=reason, kind=kind, cost=cost, job=job):
+                await self._end(live, started, "unknown", kind=kind, text=reason, cost=cost, job=job)
+                if not self._spec.side_effecting:
+                    return FailedCall(kind, reason)
+                return StoppedCall(_unknown_stop(started, reason), unresolved=True)
+
+    async def _commit(self, live: LiveRun, started: AttemptStarted, outcome: Succeeded) -> Settlement:
+        try:
+            kept = await self._keeper.keep(self._spec.name, outcome.result)
+        except UnusableResultError as error:
+            return await self._unusable(live, started, str(error), error.raw, outcome.cost)
+        record = Record(
+            identity=started.identity,
+            capability=started.capability,
+            fingerprint=started.fingerprint,
+            digest=started.digest,
+            take=started.take,
+            result=kept.result,
+            artifacts=kept.artifacts,
+            usage=outcome.usage,
+            cost=outcome.cost,
+            revision=started.revision,
+            launch=started.launch,
+            attempt=started.attempt,
+        )
+        await self._journal.append([Committed(run=live.run, at=self.clock.now(), record=record)])
+        return CommittedCall(record)
+
+    async def _unusable(
+        self, live: LiveRun, started: AttemptStarted, text: str, raw: Any, cost: int | None
+    ) -> Settlement:
+        kept = await self._keeper.keep_raw(raw)
+        await self._end(live, started, "unusable", kind="unusable", text=text[:TEXT_LIMIT], cost=cost, raw=kept)
+        return FailedCall("unusable", text[:TEXT_LIMIT])
+
+    async def _end(self, live: LiveRun, started: AttemptStarted, outcome: Any, **facts: Any) -> None:
+        ended = AttemptEnded(run=live.run, at=self.clock.now(), attempt=started.attempt, outcome=outcome, **facts)
+        await self._journal.append([ended])
+
+
+def _cut_off(request: CallRequest) -> Stop:
+    return Stop(
+        CUT_OFF,
+        f"the daemon stopped before {request.capability} at {request.identity} had its answer",
+        "start the daemon and resume; tally attempts RUN shows what became of the call",
+        request.identity,
+    )
+
+
+def _unknown_stop(started: AttemptStarted, reason: str) -> Stop:
+    return Stop(
+        UNKNOWN_OUTCOME,
+        f"nobody knows whether attempt {started.attempt} at {started.identity} ({started.capability}) was executed: "
+        f"{reason}. It may have been billed, so it is not sent again",
+        f"look it up at the provider (key {started.effect_key}), then tally reconcile RUN {started.attempt} "
+        "--result FILE, or --abandon to permit one more execution",
+        started.identity,
+    )

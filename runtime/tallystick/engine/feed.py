@@ -1,0 +1,49 @@
+"""The live stream of a run: whoever watches gets every line, and nobody who reads slowly holds the run up."""
+
+from collections.abc import AsyncGenerator
+
+import anyio
+from anyio.streams.memory import MemoryObjectSendStream
+
+from tallystick.engine.messages import Progress
+
+BACKLOG = 2_048
+
+
+class Feed:
+    """One publisher, any number of watchers. A watcher that falls ``BACKLOG`` lines behind is let go."""
+
+    def __init__(self) -> None:
+        self._watchers: set[MemoryObjectSendStream[Progress]] = set()
+
+    @property
+    def watched(self) -> bool:
+        """Whether anybody would see a line."""
+        return bool(self._watchers)
+
+    def publish(self, line: Progress) -> None:
+        """Hand a line to every watcher."""
+        for watcher in list(self._watchers):
+            try:
+                watcher.send_nowait(line)
+            except (anyio.WouldBlock, anyio.BrokenResourceError):
+                self._watchers.discard(watcher)
+                watcher.close()
+
+    async def watch(self) -> AsyncGenerator[Progress]:
+        """Yield lines from now on, until the run's stream ends or this watcher is too slow."""
+        send, receive = anyio.create_memory_object_stream[Progress](BACKLOG)
+        self._watchers.add(send)
+        try:
+            async with receive:
+                async for line in receive:
+                    yield line
+        finally:
+            self._watchers.discard(send)
+            send.close()
+
+    def close(self) -> None:
+        """End the stream of every watcher."""
+        for watcher in self._watchers:
+            watcher.close()
+        self._watchers.clear()

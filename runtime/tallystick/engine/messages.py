@@ -1,0 +1,298 @@
+"""What clients and the daemon say to each other over HTTP (architecture.md, section 7).
+
+The command line imports this module and nothing else of the engine. Money is dollars here (``float``), for it is
+shown and not summed; the engine counts micro-dollars. Times are Unix seconds.
+"""
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
+from tallystick.contract.events import ErrorInfo, RunStatus
+from tallystick.contract.identity import Identity
+from tallystick.contract.source import Counterexample, SiteFact, Violation
+
+Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "idle"]
+ProgressKind: TypeAlias = Literal[
+    "snapshot",
+    "queued",
+    "launch",
+    "started",
+    "replayed",
+    "committed",
+    "failed",
+    "unresolved",
+    "denied",
+    "waiting",
+    "settling",
+    "log",
+    "warning",
+    "ended",
+]
+
+EXIT_BY_CODE = {"TS-C": 3, "TS-G": 3, "TS-D": 4, "TS-A": 5, "TS-P": 6, "TS-S": 7, "TS-N": 7, "TS-U": 2}
+
+
+def exit_code_of(code: str | None) -> int:
+    """Return the command's exit status for an error code: 1 for whatever has no number of its own."""
+    return EXIT_BY_CODE.get((code or "")[:4], 1)
+
+
+class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a run may do, as a person writes it; what is None keeps the run's or the daemon's default."""
+
+    grants: tuple[str, ...] | None = None
+    budget_usd: float | None = None
+    concurrency: int | None = None
+    max_calls: int | None = None
+    wall_clock: float | None = None
+    repeat_policy: RepeatPolicy | None = None
+    orphan_policy: OrphanPolicy | None = None
+
+
+class CheckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Check a script; without limits the envelope rules are left out."""
+
+    source: str
+    limits: Limits | None = None
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What the checker proved: the sites, the call expressions per capability, the bound of calls in a launch."""
+
+    sites: tuple[SiteFact, ...]
+    calls: dict[str, int]
+    call_bound: int | None
+
+
+class CheckReport(msgspec.Struct, frozen=True):
+    """The checker's verdict; ``valid`` is the absence of errors."""
+
+    valid: bool
+    violations: tuple[Violation, ...]
+    facts: Facts | None = None
+
+
+class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Submit a script. ``latency`` (seconds) and ``faults`` are for the local provider only."""
+
+    source: str
+    args: Any = None
+    name: str = "script"
+    limits: Limits = Limits()
+    seed: int = 0
+    faults: tuple[str, ...] = ()
+    latency: float = 0.0
+
+
+class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Go on with a run: with its script or another, its args or others, its limits or others."""
+
+    source: str | None = None
+    args: Any | msgspec.UnsetType = msgspec.UNSET
+    limits: Limits = Limits()
+    proceed: bool = False
+    allow_repeats: bool = False
+    allowed_repeats: tuple[Identity, ...] = ()
+    faults: tuple[str, ...] | None = None
+    latency: float | None = None
+
+
+class GateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ask whether a rewrite may replace a run's script; nothing is started."""
+
+    source: str
+
+
+class GateReport(msgspec.Struct, frozen=True):
+    """The gate's verdict, with the checker's findings when those stop the candidate first."""
+
+    accepted: bool
+    counterexamples: tuple[Counterexample, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    frozen: int = 0
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """Calls of the latest launch, and of the whole run those whose outcome is unresolved."""
+
+    executed: int = 0
+    replayed: int = 0
+    failed: int = 0
+    unresolved: int = 0
+    denied: int = 0
+
+
+class Spend(msgspec.Struct, frozen=True):
+    """Known spend of the whole run in dollars, and how many calls came without a price."""
+
+    usd: float = 0.0
+    unpriced: int = 0
+    reserved_usd: float = 0.0
+    replay_saved_usd: float = 0.0
+
+
+class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt: what was asked, how it ended, what it cost; ``open`` ones are in flight or unresolved."""
+
+    attempt: int
+    identity: Identity
+    capability: str
+    effect: Effect
+    state: Literal["in_flight", "committed", "failed", "unusable", "unresolved", "unknown", "abandoned"]
+    revision: int
+    launch: int
+    started: float
+    payload: Any
+    take: str | None = None
+    effect_key: str
+    kind: str | None = None
+    text: str = ""
+    cost_usd: float | None = None
+    reserved_usd: float = 0.0
+    job: str | None = None
+    decision: str | None = None
+
+
+class LaunchReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One launch of a run and what became of it."""
+
+    launch: int
+    revision: int
+    started: float
+    ended: float | None = None
+    status: RunStatus
+    reason: str | None = None
+    calls: Calls = Calls()
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """A file that a record of the run names."""
+
+    identity: Identity
+    capability: str
+    sha256: str
+    media_type: str
+    size: int
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as `run`, `resume` and `show` report it."""
+
+    run: str
+    status: RunStatus
+    reason: str | None = None
+    result: Any = None
+    calls: Calls = Calls()
+    spend: Spend = Spend()
+    orphans: tuple[Identity, ...] = ()
+    unresolved: tuple[AttemptReport, ...] = ()
+    error: ErrorInfo | None = None
+    name: str = ""
+    phase: Phase = "idle"
+    revision: int = 0
+    launch: int = 0
+    created: float = 0.0
+    updated: float = 0.0
+    not_reached: tuple[Identity, ...] = ()
+    warnings: tuple[str, ...] = ()
+    launches: tuple[LaunchReport, ...] = ()
+    logs: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """The exit status of a command that waited for this run."""
+        return 0 if self.status in ("completed", "running") else exit_code_of(self.reason)
+
+
+class RunLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A run in a listing."""
+
+    run: str
+    name: str
+    status: RunStatus
+    created: float
+    updated: float
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The script and the args of one revision."""
+
+    revision: int
+    source: str
+    args: Any = None
+
+
+class ReconcileRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settle an unresolved or unusable attempt: with the known result, or by abandoning it."""
+
+    abandon: bool = False
+    result: Any | msgspec.UnsetType = msgspec.UNSET
+    cost_usd: float | None = None
+    who: str
+    why: str = ""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of a run's live stream; ``ended`` is the last."""
+
+    kind: ProgressKind
+    at: float
+    identity: Identity | None = None
+    capability: str = ""
+    text: str = ""
+    cost_usd: float | None = None
+    calls: Calls = Calls()
+    in_flight: int = 0
+    spend: Spend = Spend()
+
+
+class CapabilityInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the catalogue; ``provider`` is None where none is configured."""
+
+    name: str
+    effect: Effect
+    estimate_usd: float
+    payload: str
+    result: str
+    description: str
+    provider: str | None = None
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """The daemon as it stands."""
+
+    version: str
+    pid: int
+    home: str
+    store: str
+    driver: str
+    started: float
+    live: int
+    queued: int
+    runs: int
+    tree: Any = None
+
+
+class DoctorCheck(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str = ""
+
+
+class DoctorReport(msgspec.Struct, frozen=True):
+    """Everything that was looked at; ``healthy`` when all of it holds."""
+
+    healthy: bool
+    checks: tuple[DoctorCheck, ...]
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """What every refused request gets; ``details`` holds violations or counterexamples where there are some."""
+
+    error: ErrorInfo
+    details: Any = None

@@ -1,0 +1,130 @@
+"""An operator's decisions on attempts that nobody can decide otherwise (contract.md, section 6.2)."""
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from tallystick.contract.capability import MICROS_PER_USD
+from tallystick.contract.errors import UsageError
+from tallystick.contract.events import AttemptDecided, Committed, Record
+from tallystick.contract.history import Attempt
+from tallystick.engine.messages import AttemptReport, ReconcileRequest
+from tallystick.engine.reports import attempt_report
+from tallystick.engine.results import UnusableResultError
+from tallystick.engine.rows import row_of
+from tallystick.engine.service import Service
+from tallystick.kernel import Clock
+from tallystick.providers.protocol import Blob
+
+CONFLICT = "TS-U004"
+
+
+class Operator:
+    """Settles attempts by hand, each decision with who and why."""
+
+    def __init__(self, service: Service, clock: Clock) -> None:
+        self._service = service
+        self._clock = clock
+
+    async def attempts(self, run: str) -> list[AttemptReport]:
+        """List the attempts of a run, oldest first."""
+        history = await self._service.library.history(run)
+        return [attempt_report(attempt) for attempt in history.attempts.values()]
+
+    async def reconcile(self, run: str, number: int, request: ReconcileRequest) -> AttemptReport:
+        """Commit the known result of an attempt, or abandon it to permit one more execution.
+
+        The same decision again changes nothing; a conflicting one is refused.
+
+        Raises:
+            UsageError: no such attempt, not open to a decision, decided otherwise, or a result that does not fit.
+            PolicyDeniedError: the run is live.
+        """
+        if request.abandon == (request.result is not msgspec.UNSET):
+            raise UsageError("say one of two: the known result, or that the attempt is abandoned")
+        service = self._service
+        with service.claim(run, "reconcile"):
+            history = await service.library.history(run)
+            attempt = history.attempts.get(number)
+            if attempt is None:
+                raise UsageError(f"run {run} has no attempt {number}", hint=f"tally attempts {run} lists them")
+            if self._is_settled(attempt, request):
+                return attempt_report(attempt)
+            now = self._clock.now()
+            decided = AttemptDecided(
+                run=run,
+                at=now,
+                attempt=number,
+                decision="abandon" if request.abandon else "commit",
+                who=request.who,
+                why=request.why,
+            )
+            events: list[AttemptDecided | Committed] = [decided]
+            if not request.abandon:
+                events.append(Committed(run=run, at=now, record=await self._record(attempt, request)))
+            launch = history.launch
+            status = launch.ended.status if launch is not None and launch.ended is not None else "interrupted"
+            await service.journal.append(events, [row_of(history, status, now, live=False)])
+        return attempt_report(attempt)
+
+    def _is_settled(self, attempt: Attempt, request: ReconcileRequest) -> bool:
+        """Whether this very decision stands already.
+
+        Raises:
+            UsageError: another one does, or none can be made.
+        """
+        number = attempt.started.attempt
+        if attempt.decided is not None:
+            wanted = "abandon" if request.abandon else "commit"
+            if attempt.decided.decision == wanted:
+                return True
+            raise UsageError(
+                f"attempt {number} was already decided: {attempt.decided.decision} by {attempt.decided.who}; "
+                "that decision stands",
+                code=CONFLICT,
+            )
+        if attempt.state not in ("unresolved", "unusable"):
+            raise UsageError(
+                f"attempt {number} is {attempt.state}; only unresolved and unusable attempts can be decided",
+                code=CONFLICT,
+            )
+        return False
+
+    async def _record(self, attempt: Attempt, request: ReconcileRequest) -> Record:
+        started = attempt.started
+        try:
+            kept = await self._service.keeper.keep(started.capability, _with_blobs(request.result))
+        except UnusableResultError as error:
+            raise UsageError(f"the result does not fit: {error}", hint="tally capabilities shows its shape") from None
+        known = attempt.ended.cost if attempt.ended is not None else None
+        cost = known if request.cost_usd is None else round(request.cost_usd * MICROS_PER_USD)
+        return Record(
+            identity=started.identity,
+            capability=started.capability,
+            fingerprint=started.fingerprint,
+            digest=started.digest,
+            take=started.take,
+            result=kept.result,
+            artifacts=kept.artifacts,
+            cost=cost,
+            revision=started.revision,
+            launch=started.launch,
+            attempt=started.attempt,
+        )
+
+
+def _with_blobs(value: Any) -> Any:
+    """Turn ``{"$base64": …, "media_type": …}`` into bytes: so files travel inside a result that is given by hand."""
+    if isinstance(value, dict):
+        if "$base64" in value:
+            try:
+                data = base64.b64decode(value["$base64"], validate=True)
+            except (binascii.Error, TypeError, ValueError):
+                raise UsageError("a $base64 entry of the result is not base64") from None
+            return Blob(data, str(value.get("media_type", "application/octet-stream")))
+        return {key: _with_blobs(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_with_blobs(item) for item in value]
+    return value

@@ -1,0 +1,142 @@
+"""Reports of a run for clients, read off its history: pure functions."""
+
+from typing import Any
+
+from tallystick.contract.capability import MICROS_PER_USD
+from tallystick.contract.events import ErrorInfo, RunStatus, Stored
+from tallystick.contract.history import Attempt, History, Launch
+from tallystick.contract.identity import Identity
+from tallystick.engine.live_run import LiveRun, spend_of
+from tallystick.engine.messages import Artifact, AttemptReport, Calls, LaunchReport, RunLine, RunReport
+from tallystick.engine.results import ResultKeeper
+from tallystick.store.protocol import RunRow
+
+INTERRUPTED_HINT = "tally resume goes on from here; what is committed replays for free"
+
+
+def dollars(micros: int | None) -> float | None:
+    """Turn micro-dollars into dollars; unknown stays unknown."""
+    return None if micros is None else micros / MICROS_PER_USD
+
+
+def attempt_report(attempt: Attempt) -> AttemptReport:
+    """Report one attempt."""
+    started, ended = attempt.started, attempt.ended
+    return AttemptReport(
+        attempt=started.attempt,
+        identity=started.identity,
+        capability=started.capability,
+        effect=started.effect,
+        state=attempt.state,
+        revision=started.revision,
+        launch=started.launch,
+        started=started.at,
+        payload=started.payload,
+        take=started.take,
+        effect_key=started.effect_key,
+        kind=ended.kind if ended is not None else None,
+        text=ended.text if ended is not None else "",
+        cost_usd=dollars(attempt.cost),
+        reserved_usd=attempt.held / MICROS_PER_USD,
+        job=ended.job if ended is not None else None,
+        decision=attempt.decided.decision if attempt.decided is not None else None,
+    )
+
+
+def run_report(history: History, keeper: ResultKeeper, live: LiveRun | None = None) -> RunReport:
+    """Report a whole run; ``live`` adds what only its actors know.
+
+    Raises:
+        StoreCorruptError: a stored result is missing or damaged.
+    """
+    launch = history.launch
+    ended = launch.ended if launch is not None else None
+    result: Any = keeper.load(ended.result) if ended is not None and ended.result is not None else None
+    unresolved = history.unresolved
+    return RunReport(
+        run=history.run,
+        status=_status(launch, live),
+        reason=ended.reason if ended is not None else None,
+        result=result,
+        calls=live.calls if live is not None else _calls(launch, len(unresolved)),
+        spend=spend_of(history),
+        orphans=ended.orphans if ended is not None else (),
+        unresolved=tuple(map(attempt_report, unresolved)),
+        error=_error(launch, live),
+        name=history.created.name if history.created is not None else "",
+        phase=live.phase if live is not None else "idle",
+        revision=launch.started.revision if launch is not None else 0,
+        launch=launch.started.launch if launch is not None else 0,
+        created=history.created.at if history.created is not None else 0.0,
+        updated=history.updated,
+        not_reached=ended.not_reached if ended is not None else (),
+        warnings=ended.warnings if ended is not None else (),
+        launches=tuple(_launch_report(each) for each in history.launches.values()),
+        logs=_logs(ended.logs if ended is not None else None, keeper),
+    )
+
+
+def artifacts(history: History) -> list[Artifact]:
+    """List the files that the run's records name, in the order of their identities."""
+    records = sorted(history.records.values(), key=lambda record: record.identity.sort_key)
+    return [
+        Artifact(record.identity, record.capability, file.sha256, file.media_type, file.size)
+        for record in records
+        for file in record.artifacts
+    ]
+
+
+def run_line(row: RunRow) -> RunLine:
+    """Turn an index line into a line of a listing."""
+    return RunLine(run=row.run, name=row.name, status=row.status, created=row.created, updated=row.updated)
+
+
+def replay_value(history: History, identities: tuple[Identity, ...]) -> int:
+    """Return what the records of these identities cost when they were paid, in micro-dollars."""
+    return sum(history.records[identity].cost or 0 for identity in identities if identity in history.records)
+
+
+def _status(launch: Launch | None, live: LiveRun | None) -> RunStatus:
+    if live is not None:
+        return "running"
+    if launch is None or launch.ended is None:
+        return "interrupted"
+    return launch.ended.status
+
+
+def _error(launch: Launch | None, live: LiveRun | None) -> ErrorInfo | None:
+    if live is not None:
+        return None
+    if launch is None or launch.ended is None:
+        return ErrorInfo("TS-N003", "the latest launch has no end in the journal: it was cut off", INTERRUPTED_HINT)
+    return launch.ended.error
+
+
+def _calls(launch: Launch | None, unresolved: int) -> Calls:
+    ended = launch.ended if launch is not None else None
+    if ended is None:
+        return Calls(unresolved=unresolved)
+    return Calls(
+        executed=ended.executed,
+        replayed=ended.replayed,
+        failed=ended.failed,
+        unresolved=unresolved,
+        denied=ended.denied,
+    )
+
+
+def _launch_report(launch: Launch) -> LaunchReport:
+    started, ended = launch.started, launch.ended
+    return LaunchReport(
+        launch=started.launch,
+        revision=started.revision,
+        started=started.at,
+        ended=ended.at if ended is not None else None,
+        status=ended.status if ended is not None else "running",
+        reason=ended.reason if ended is not None else None,
+        calls=_calls(launch, 0),
+    )
+
+
+def _logs(stored: Stored | None, keeper: ResultKeeper) -> str:
+    return str(keeper.load(stored)) if stored is not None else ""

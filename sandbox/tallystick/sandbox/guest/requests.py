@@ -1,0 +1,216 @@
+"""What a script's coroutine hands to the trampoline when it awaits: a call to make, or branches to run.
+
+A request is a value; making one does nothing. It is carried out when a branch awaits it, under the path of that
+branch, and it can be awaited once.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from tallystick.sandbox.frames import MAX_STEP
+from tallystick.sandbox.guest.values import CapabilityError, Failed
+
+Step: TypeAlias = int | str
+Body: TypeAlias = Coroutine["Request", Any, Any]
+
+
+class Request:
+    """Something that can be awaited once."""
+
+    __slots__ = ("awaited",)
+
+    def __init__(self) -> None:
+        self.awaited = False
+
+    def __await__(self) -> Generator["Request", Any, Any]:
+        if self.awaited:
+            raise RuntimeError(f"{self} was already awaited; call it again where a second execution is meant")
+        self.awaited = True
+        return (yield self)
+
+
+class Invocation(Request):
+    """One call of a capability, its payload taken when ``ctx.run`` was called."""
+
+    __slots__ = ("capability", "payload", "site", "take")
+
+    def __init__(self, site: str, capability: str, payload: Any, take: str | None) -> None:
+        super().__init__()
+        self.site = site
+        self.capability = capability
+        self.payload = payload
+        self.take = take
+
+    def __repr__(self) -> str:
+        return f"this ctx.run({self.capability!r}, ...)"
+
+
+class Node:
+    """One branch of a fanout: the step it adds to the path, the branches it needs first, and how it starts."""
+
+    __slots__ = ("needs", "start", "step")
+
+    def __init__(self, step: Step, start: Callable[[list[Any]], Body], needs: tuple[int, ...] = ()) -> None:
+        self.step = step
+        self.start = start
+        self.needs = needs
+
+
+class Fanout(Request):
+    """Branches that run side by side and settle, all of them, before the await goes on (contract.md, section 6.4)."""
+
+    __slots__ = ("name", "nodes", "shape", "tolerate")
+
+    def __init__(
+        self, name: str, nodes: Sequence[Node], *, tolerate: bool, shape: Callable[[list[Any]], Any] = list
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.nodes = nodes
+        self.tolerate = tolerate
+        self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"this ctx.{self.name}(...)"
+
+    def tolerated(self, error: BaseException) -> Failed | None:
+        """Return the value that stands for a failed branch, or None where its error is raised."""
+        if self.tolerate and isinstance(error, CapabilityError):
+            return Failed(error.kind, error.text)
+        return None
+
+
+def parallel(branches: Any, *, tolerate: bool) -> Fanout:
+    """Build the fanout of ``ctx.parallel``.
+
+    Raises:
+        TypeError: a branch is not awaitable; the message names it.
+        RuntimeError: a branch was awaited before, or stands there twice.
+    """
+    listed = _listed(branches, "parallel")
+    try:
+        _refuse_unfit(listed)
+    except BaseException:
+        for branch in listed:
+            if isinstance(branch, Coroutine) and not _was_awaited(branch):
+                branch.close()
+        raise
+    nodes = [Node(index, partial(_branch, branch)) for index, branch in enumerate(listed)]
+    return Fanout("parallel", nodes, tolerate=tolerate)
+
+
+def pipeline(items: Any, stages: tuple[Any, ...], *, tolerate: bool) -> Fanout:
+    """Build the fanout of ``ctx.pipeline``: each item through all stages, items side by side.
+
+    Raises:
+        TypeError: a stage cannot be called, or the items have no order.
+    """
+    for position, stage in enumerate(stages):
+        if not callable(stage):
+            raise TypeError(f"ctx.pipeline: stage {position} is a {type(stage).__name__}; pass a function of one value")
+    listed = _listed(items, "pipeline")
+    nodes = [Node(index, partial(_through, item, stages)) for index, item in enumerate(listed)]
+    return Fanout("pipeline", nodes, tolerate=tolerate)
+
+
+def dag(graph: Any, *, tolerate: bool) -> Fanout:
+    """Build the fanout of ``ctx.dag``; its result is a dict of the nodes' values in the order of the nodes.
+
+    Raises:
+        TypeError: it is not ``{name: ([dependency, ...], function)}``.
+        ValueError: a dependency is unknown, or nodes depend on each other in a circle.
+    """
+    if type(graph) is not dict:
+        raise TypeError(f"ctx.dag takes {{name: ([dependency, ...], function)}}, not a {type(graph).__name__}")
+    names = list(graph)
+    needs = {name: _needs_of(name, graph) for name in names}
+    _refuse_cycle(needs)
+    index = {name: position for position, name in enumerate(names)}
+    nodes = [
+        Node(name, partial(_node, graph[name][1], needs[name]), tuple(index[need] for need in needs[name]))
+        for name in names
+    ]
+    return Fanout("dag", nodes, tolerate=tolerate, shape=lambda values: dict(zip(names, values, strict=True)))
+
+
+async def _branch(branch: Awaitable[Any], _needed: list[Any]) -> Any:
+    return await branch
+
+
+async def _through(value: Any, stages: tuple[Callable[[Any], Any], ...], _needed: list[Any]) -> Any:
+    for stage in stages:
+        value = await _value_of(stage(value))
+    return value
+
+
+async def _node(function: Callable[[dict[str, Any]], Any], needs: list[str], needed: list[Any]) -> Any:
+    return await _value_of(function(dict(zip(needs, needed, strict=True))))
+
+
+async def _value_of(value: Any) -> Any:
+    return await value if isinstance(value, Awaitable) else value
+
+
+def _listed(items: Any, name: str) -> list[Any]:
+    if isinstance(items, set | frozenset):
+        raise TypeError(f"ctx.{name} was given a set, which has no order; write sorted(...) or a list")
+    return list(items)
+
+
+def _refuse_unfit(branches: list[Any]) -> None:
+    first: dict[int, int] = {}
+    for index, branch in enumerate(branches):
+        if not isinstance(branch, Awaitable):
+            advice = "call it" if callable(branch) else "pass the coroutine, not its result"
+            raise TypeError(f"ctx.parallel: branch {index} is a {type(branch).__name__}, not awaitable; {advice}")
+        if id(branch) in first:
+            raise RuntimeError(
+                f"ctx.parallel: branch {index} is the same object as branch {first[id(branch)]}; "
+                "call the function once for each branch"
+            )
+        first[id(branch)] = index
+        if _was_awaited(branch):
+            raise RuntimeError(f"ctx.parallel: branch {index} was already awaited; call the function again for it")
+
+
+def _was_awaited(branch: Any) -> bool:
+    if isinstance(branch, Request):
+        return branch.awaited
+    frame = getattr(branch, "cr_frame", None)
+    return hasattr(branch, "cr_frame") and (frame is None or branch.cr_running or branch.cr_suspended)
+
+
+def _needs_of(name: Any, graph: dict[Any, Any]) -> list[str]:
+    if type(name) is not str or not name or len(name) > MAX_STEP or not name.isprintable():
+        raise TypeError(f"ctx.dag: {name!r} is no node name; use a short text, it becomes part of the calls' path")
+    entry = graph[name]
+    if type(entry) not in {tuple, list} or len(entry) != 2 or not callable(entry[1]):  # noqa: PLR2004 - a pair
+        raise TypeError(f"ctx.dag: node {name!r} must be a pair ([dependency, ...], function)")
+    needs = entry[0]
+    if type(needs) not in {tuple, list}:
+        raise TypeError(f"ctx.dag: the dependencies of node {name!r} must be a list of names")
+    for need in needs:
+        if need not in graph:
+            raise ValueError(f"ctx.dag: node {name!r} depends on {need!r}, which is no node; there are {list(graph)}")
+    return list(dict.fromkeys(needs))
+
+
+def _refuse_cycle(needs: dict[str, list[str]]) -> None:
+    left = dict(needs)
+    while left:
+        free = [name for name, wanted in left.items() if not any(need in left for need in wanted)]
+        if not free:
+            raise ValueError(f"ctx.dag: {_cycle(left)} wait for each other")
+        for name in free:
+            del left[name]
+
+
+def _cycle(left: dict[str, list[str]]) -> str:
+    """Name one circle among nodes of which each still needs another of them."""
+    walk = [next(iter(left))]
+    while True:
+        following = next(need for need in left[walk[-1]] if need in left)
+        if following in walk:
+            return " -> ".join([*map(repr, walk[walk.index(following) :]), repr(following)])
+        walk.append(following)

@@ -1,0 +1,20 @@
+from collections.abc import Iterator
+
+import pytest
+
+from cli_support import FakeDaemon
+from tallystick.engine import paths
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch) -> None:
+    """Point every command of a test at a state directory of its own."""
+    monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "home"))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def daemon() -> Iterator[FakeDaemon]:
+    with FakeDaemon().serve(paths.socket_path()) as fake:
+        yield fake
