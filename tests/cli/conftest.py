@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -7,7 +8,7 @@ from tallystick.engine import paths
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch) -> None:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Point every command of a test at a state directory of its own."""
     monkeypatch.setenv(paths.HOME_VARIABLE, str(tmp_path / "home"))
     monkeypatch.delenv("COLUMNS", raising=False)

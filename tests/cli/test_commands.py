@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_support import RUN, SHOT, Stream, attempt, progress, report, status
+from cli_support import RUN, SHOT, FakeDaemon, Stream, attempt, progress, report, status
 from tallystick.cli.main import main
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
@@ -16,7 +16,9 @@ from tallystick.engine.messages import (
     DoctorReport,
     GateReport,
     LaunchReport,
+    Progress,
     RunLine,
+    RunReport,
     Spend,
 )
 
@@ -38,7 +40,7 @@ def script() -> str:
     return "shots.py"
 
 
-def ran(daemon, ended, *lines):
+def ran(daemon: FakeDaemon, ended: RunReport, *lines: Progress) -> None:
     """Have the daemon accept a run (and a resume), stream it, and report how it ended."""
     running = report(status="running", result=None)
     daemon.says("POST", "/runs", running)
@@ -48,7 +50,7 @@ def ran(daemon, ended, *lines):
     daemon.says("GET", f"/runs/{RUN}", ended)
 
 
-def test_a_run_is_followed_to_its_end(daemon, script, capsys):
+def test_a_run_is_followed_to_its_end(daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]) -> None:
     committed = progress("committed", identity=SHOT, capability="image.generate", cost_usd=0.02)
     ran(daemon, report(), progress("started", identity=SHOT, capability="image.generate"), committed)
     assert main(["run", script, "--grant", "image.generate", "--budget", "1"]) == 0
@@ -64,7 +66,9 @@ def test_a_run_is_followed_to_its_end(daemon, script, capsys):
     assert err == f"run {RUN}\n  + image.generate   orchestrate.shot/#1 [3] 0  $0.02\n"
 
 
-def test_a_request_carries_what_was_asked_and_nothing_else(daemon, script, capsys):
+def test_a_request_carries_what_was_asked_and_nothing_else(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     ran(daemon, report())
     options = "--args [1] --grant a.b,c.d --budget $1.5 --concurrency 2 --max-calls 9 --wall-clock 1.5m --repeats deny"
     more = "--orphans stop --fail a.b:1:timeout --fail a.b:2:timeout --latency 50ms --seed 7 --name n"
@@ -88,14 +92,14 @@ def test_a_request_carries_what_was_asked_and_nothing_else(daemon, script, capsy
     }
 
 
-def test_a_plain_run_asks_for_the_defaults(daemon, script):
+def test_a_plain_run_asks_for_the_defaults(daemon: FakeDaemon, script: str) -> None:
     ran(daemon, report())
     main(["run", script])
     asked = daemon.body("POST", "/runs")
     assert (asked["name"], asked["limits"], asked["args"], asked["faults"]) == ("shots", {}, None, [])
 
 
-def test_a_resume_leaves_out_what_stays(daemon):
+def test_a_resume_leaves_out_what_stays(daemon: FakeDaemon) -> None:
     ran(daemon, report())
     assert main(["resume", RUN]) == 0
     asked = daemon.body("POST", f"/runs/{RUN}/resume")
@@ -103,7 +107,7 @@ def test_a_resume_leaves_out_what_stays(daemon):
     assert (asked["source"], asked["limits"], asked["faults"], asked["latency"]) == (None, {}, None, None)
 
 
-def test_a_resume_carries_its_allowances(daemon, script):
+def test_a_resume_carries_its_allowances(daemon: FakeDaemon, script: str) -> None:
     ran(daemon, report())
     flags = ["--script", script, "--args", "null", "--proceed", "--allow-repeats", "--allow-repeat", str(SHOT)]
     assert main(["resume", RUN, *flags]) == 0
@@ -125,7 +129,9 @@ def test_a_resume_carries_its_allowances(daemon, script):
 )
 @pytest.mark.parametrize("command", [["run", "shots.py"], ["resume", RUN], ["watch", RUN]])
 @pytest.mark.usefixtures("script")
-def test_who_waits_for_a_run_exits_as_it_ended(daemon, capsys, ended, code, command):
+def test_who_waits_for_a_run_exits_as_it_ended(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], ended: str, code: int, command: list[str]
+) -> None:
     if ended == "completed":
         ran(daemon, report())
     else:
@@ -135,7 +141,9 @@ def test_who_waits_for_a_run_exits_as_it_ended(daemon, capsys, ended, code, comm
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["run"] == RUN
 
 
-def test_a_failed_run_says_why_what_was_kept_and_how_to_go_on(daemon, capsys):
+def test_a_failed_run_says_why_what_was_kept_and_how_to_go_on(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
     daemon.says(
         "GET",
         f"/runs/{RUN}",
@@ -163,7 +171,7 @@ def test_a_failed_run_says_why_what_was_kept_and_how_to_go_on(daemon, capsys):
     )
 
 
-def test_show_adds_launches_and_prints(daemon, capsys):
+def test_show_adds_launches_and_prints(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     launch = LaunchReport(launch=1, revision=0, started=1.0, ended=3.5, status="completed", calls=Calls(executed=1))
     daemon.says("GET", f"/runs/{RUN}", report(launches=(launch,), logs="shot 1\nshot 2\n"))
     assert main(["show", RUN]) == 0
@@ -172,7 +180,9 @@ def test_show_adds_launches_and_prints(daemon, capsys):
     assert out.endswith("printed by the script\nshot 1\nshot 2\n")
 
 
-def test_unresolved_attempts_are_named_with_the_way_to_settle_them(daemon, capsys):
+def test_unresolved_attempts_are_named_with_the_way_to_settle_them(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
+) -> None:
     ended = report(status="failed", reason="TS-A001", result=None, unresolved=(attempt(),))
     daemon.says("GET", f"/runs/{RUN}", ended)
     main(["show", RUN])
@@ -181,7 +191,7 @@ def test_unresolved_attempts_are_named_with_the_way_to_settle_them(daemon, capsy
     assert "orchestrate.shot/#1 [3] 0" in out.split("unresolved attempts")[1]
 
 
-def test_detach_returns_at_once(daemon, script, capsys):
+def test_detach_returns_at_once(daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran(daemon, report())
     assert main(["run", script, "--detach"]) == 0
     out, err = capsys.readouterr()
@@ -190,7 +200,9 @@ def test_detach_returns_at_once(daemon, script, capsys):
     assert ("GET", f"/v1/runs/{RUN}/events", None) not in daemon.asked
 
 
-def test_json_is_one_object_on_stdout_and_progress_goes_to_stderr(daemon, script, capsys):
+def test_json_is_one_object_on_stdout_and_progress_goes_to_stderr(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     ran(daemon, report(), progress("log", text="hello"))
     assert main(["run", script, "--json"]) == 0
     out, err = capsys.readouterr()
@@ -199,7 +211,9 @@ def test_json_is_one_object_on_stdout_and_progress_goes_to_stderr(daemon, script
     assert err == f"run {RUN}\n  > hello\n"
 
 
-def test_a_script_that_the_checker_refuses_is_shown(daemon, script, capsys):
+def test_a_script_that_the_checker_refuses_is_shown(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     daemon.refuses("POST", "/runs", "TS-C001", "refused: 1 finding", hint="correct it", details=[VIOLATION])
     assert main(["run", script]) == 3
     out, err = capsys.readouterr()
@@ -217,7 +231,9 @@ def test_a_script_that_the_checker_refuses_is_shown(daemon, script, capsys):
     )
 
 
-def test_a_refusal_in_json_carries_the_findings(daemon, script, capsys):
+def test_a_refusal_in_json_carries_the_findings(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     daemon.refuses("POST", "/runs", "TS-C001", "refused", details=[VIOLATION])
     assert main(["run", script, "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
@@ -225,7 +241,9 @@ def test_a_refusal_in_json_carries_the_findings(daemon, script, capsys):
     assert found["details"][0]["rule"] == "R11"
 
 
-def test_a_rewrite_that_the_gate_stops_is_shown_beside_what_is_committed(daemon, script, capsys):
+def test_a_rewrite_that_the_gate_stops_is_shown_beside_what_is_committed(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     daemon.refuses("POST", f"/runs/{RUN}/resume", "TS-G001", "stopped", details=[COUNTEREXAMPLE])
     daemon.says("GET", f"/runs/{RUN}/source", {"source": SCRIPT, "args": None, "revision": 0})
     Path("new.py").write_text("async def orchestrate(ctx, args):\n    return 1\n")
@@ -237,7 +255,7 @@ def test_a_rewrite_that_the_gate_stops_is_shown_beside_what_is_committed(daemon,
     assert err.endswith("error[TS-G001]: stopped\n")
 
 
-def test_a_resume_over_unresolved_attempts_lists_them(daemon, capsys):
+def test_a_resume_over_unresolved_attempts_lists_them(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.refuses("POST", f"/runs/{RUN}/resume", "TS-A001", "one call may be paid", details=[attempt()])
     assert main(["resume", RUN]) == 5
     err = capsys.readouterr().err
@@ -248,13 +266,17 @@ def test_a_resume_over_unresolved_attempts_lists_them(daemon, capsys):
 @pytest.mark.parametrize(
     ("code", "exit_code"), [("TS-U002", 2), ("TS-P010", 6), ("TS-S002", 7), ("TS-N001", 7), ("TS-X001", 1)]
 )
-def test_every_refusal_exits_by_its_code(daemon, capsys, code, exit_code):
+def test_every_refusal_exits_by_its_code(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], code: int, exit_code: int
+) -> None:
     daemon.refuses("GET", "/runs/nope", code, "no", hint="yes")
     assert main(["show", "nope"]) == exit_code
     assert capsys.readouterr() == ("", f"error[{code}]: no\n  hint: yes\n")
 
 
-def test_check_shows_findings_and_a_verdict(daemon, script, capsys):
+def test_check_shows_findings_and_a_verdict(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     daemon.says("POST", "/check", CheckReport(valid=False, violations=(VIOLATION,)))
     assert main(["check", script]) == 3
     assert capsys.readouterr().out.endswith("   = help: grant it\n\n1 error\n")
@@ -265,7 +287,7 @@ def test_check_shows_findings_and_a_verdict(daemon, script, capsys):
     assert capsys.readouterr().out == "no findings\n"
 
 
-def test_check_asks_for_the_envelope_rules_only_with_an_envelope(daemon, script):
+def test_check_asks_for_the_envelope_rules_only_with_an_envelope(daemon: FakeDaemon, script: str) -> None:
     daemon.says("POST", "/check", CheckReport(valid=True, violations=()))
     main(["check", script])
     assert daemon.body("POST", "/check")["limits"] is None
@@ -273,7 +295,7 @@ def test_check_asks_for_the_envelope_rules_only_with_an_envelope(daemon, script)
     assert daemon.body("POST", "/check")["limits"] == {"grants": ["image.generate"]}
 
 
-def test_gate_says_accepted_or_stopped(daemon, script, capsys):
+def test_gate_says_accepted_or_stopped(daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.says("POST", f"/runs/{RUN}/gate", GateReport(accepted=True, frozen=1))
     assert main(["gate", RUN, script]) == 0
     assert capsys.readouterr().out == "accepted: 1 committed site compared, none would be paid again\n"
@@ -287,7 +309,7 @@ def test_gate_says_accepted_or_stopped(daemon, script, capsys):
     assert json.loads(capsys.readouterr().out)["counterexamples"][0]["kind"] == "removed"
 
 
-def test_runs_are_listed(daemon, capsys):
+def test_runs_are_listed(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.says("GET", "/runs", [RunLine(run=RUN, name="shots", status="completed", created=1.0, updated=2.0)])
     assert main(["runs", "--limit", "5", "--before", RUN]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[:3] == [RUN, "shots", "completed"]
@@ -299,7 +321,7 @@ def test_runs_are_listed(daemon, capsys):
     assert capsys.readouterr() == ("", "no runs; `tally run SCRIPT` starts one\n")
 
 
-def test_attempts_are_listed_whole_or_open_ones(daemon, capsys):
+def test_attempts_are_listed_whole_or_open_ones(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     done = attempt(attempt=1, state="committed", cost_usd=0.02, take="second take")
     failed = attempt(attempt=2, state="failed", kind="invalid_request", text="size 1x1", cost_usd=0.0)
     daemon.says("GET", f"/runs/{RUN}/attempts", [done, failed, attempt(), attempt(attempt=9, state="in_flight")])
@@ -311,7 +333,7 @@ def test_attempts_are_listed_whole_or_open_ones(daemon, capsys):
     assert [each["attempt"] for each in json.loads(capsys.readouterr().out)["attempts"]] == [4, 9]
 
 
-def test_an_attempt_is_settled_by_a_known_result(daemon, capsys):
+def test_an_attempt_is_settled_by_a_known_result(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     Path("result.json").write_text('{"images": []}')
     daemon.says("POST", f"/runs/{RUN}/attempts/4/reconcile", attempt(state="committed", decision="commit"))
     assert main(["reconcile", RUN, "4", "--result", "result.json", "--cost", "0"]) == 0
@@ -321,7 +343,7 @@ def test_an_attempt_is_settled_by_a_known_result(daemon, capsys):
     assert "committed" in capsys.readouterr().out
 
 
-def test_an_attempt_is_abandoned_for_a_reason(daemon):
+def test_an_attempt_is_abandoned_for_a_reason(daemon: FakeDaemon) -> None:
     daemon.says("POST", f"/runs/{RUN}/attempts/4/reconcile", attempt(state="abandoned"))
     assert main(["reconcile", RUN, "4", "--abandon", "--why", "not on the bill"]) == 0
     asked = daemon.body("POST", f"/runs/{RUN}/attempts/4/reconcile")
@@ -332,18 +354,18 @@ def test_an_attempt_is_abandoned_for_a_reason(daemon):
 @pytest.mark.parametrize(
     "flags", [[], ["--abandon"], ["--abandon", "--why", " "], ["--abandon", "--why", "x", "--result", "r.json"]]
 )
-def test_a_decision_on_an_attempt_must_be_one(flags, capsys):
+def test_a_decision_on_an_attempt_must_be_one(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reconcile", RUN, "4", *flags]) == 2
     assert capsys.readouterr().err.startswith("error[TS-U001]")
 
 
-def test_cancel_waits_for_the_end_and_is_a_success(daemon, capsys):
+def test_cancel_waits_for_the_end_and_is_a_success(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     ran(daemon, report(status="cancelled", reason="TS-R003", result=None))
     assert main(["cancel", RUN]) == 0
     assert f"next   tally resume {RUN}" in capsys.readouterr().out
 
 
-def test_capabilities_are_listed(daemon, capsys):
+def test_capabilities_are_listed(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     info = CapabilityInfo(
         name="image.generate",
         effect="side_effecting",
@@ -362,7 +384,9 @@ def test_capabilities_are_listed(daemon, capsys):
 
 
 @pytest.mark.parametrize(("healthy", "code"), [(True, 0), (False, 1)])
-def test_doctor_says_what_is_wrong_and_what_helps(daemon, capsys, healthy, code):
+def test_doctor_says_what_is_wrong_and_what_helps(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], healthy: bool, code: int
+) -> None:
     checks = (DoctorCheck("store", ok=healthy, detail="42 pages", hint="free some space"),)
     daemon.says("GET", "/doctor", DoctorReport(healthy, checks))
     assert main(["doctor"]) == code
@@ -371,7 +395,7 @@ def test_doctor_says_what_is_wrong_and_what_helps(daemon, capsys, healthy, code)
     assert json.loads(capsys.readouterr().out)["healthy"] is healthy
 
 
-def test_daemon_status_and_start_show_a_running_one(daemon, capsys):
+def test_daemon_status_and_start_show_a_running_one(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.says("GET", "/status", status(live=2))
     assert main(["daemon", "status"]) == 0
     assert main(["daemon", "start"]) == 0
@@ -380,7 +404,7 @@ def test_daemon_status_and_start_show_a_running_one(daemon, capsys):
     assert json.loads(capsys.readouterr().out)["driver"] == "locked"
 
 
-def test_without_a_daemon_status_exits_with_seven_and_stop_is_done(capsys):
+def test_without_a_daemon_status_exits_with_seven_and_stop_is_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["daemon", "status"]) == 7
     assert "no daemon is running" in capsys.readouterr().err
     assert main(["daemon", "stop"]) == 0
@@ -389,7 +413,7 @@ def test_without_a_daemon_status_exits_with_seven_and_stop_is_done(capsys):
     assert json.loads(capsys.readouterr().out) == {"stopped": None}
 
 
-def test_logs_show_the_end_of_the_log(tmp_path, capsys):
+def test_logs_show_the_end_of_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["daemon", "logs"]) == 0
     assert "is empty or missing" in capsys.readouterr().err
     (tmp_path / "home").mkdir()
@@ -419,7 +443,9 @@ def test_logs_show_the_end_of_the_log(tmp_path, capsys):
         (["daemon"], "Missing command"),
     ],
 )
-def test_bad_input_is_a_message_and_starts_nothing(script, capsys, tmp_path, argv, said):
+def test_bad_input_is_a_message_and_starts_nothing(
+    script: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, argv: list[str], said: str
+) -> None:
     assert main(argv) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -430,7 +456,9 @@ def test_bad_input_is_a_message_and_starts_nothing(script, capsys, tmp_path, arg
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "TS-U001"
 
 
-def test_an_unexpected_error_is_one_line_and_a_file(daemon, capsys, monkeypatch, tmp_path):
+def test_an_unexpected_error_is_one_line_and_a_file(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("tallystick.cli.reports.status", lambda _: 1 / 0)
     daemon.says("GET", "/status", status())

@@ -109,9 +109,7 @@ def test_a_misspelt_field_gets_the_nearest_name(name: str) -> None:
 
 def test_a_field_that_resembles_nothing_gets_the_list() -> None:
     error = refusal("video.edit", {"video": ARTIFACT, "prompt": "p", "zzz": 1})
-    assert error.message == (
-        'video.edit: the payload\'s "zzz" is not a field here; the fields are video, prompt'
-    )
+    assert error.message == ('video.edit: the payload\'s "zzz" is not a field here; the fields are video, prompt')
 
 
 @pytest.mark.parametrize(
@@ -186,7 +184,11 @@ def test_a_capability_that_resembles_nothing_gets_the_list() -> None:
 @pytest.mark.parametrize(
     ("name", "result", "path"),
     [
-        ("storyboard.plan", {"shots": [RESULTS["storyboard.plan"]["shots"][0], {"id": "s2", "prompt": "p"}]}, "shots[1].duration_s"),
+        (
+            "storyboard.plan",
+            {"shots": [RESULTS["storyboard.plan"]["shots"][0], {"id": "s2", "prompt": "p"}]},
+            "shots[1].duration_s",
+        ),
         ("image.generate", {"images": [], "width": 1, "height": 1}, "images"),
         ("image.generate", {"images": [ARTIFACT | {"bytes": -1}], "width": 1, "height": 1}, "images[0].bytes"),
         ("review.visual", {"ok": True, "score": 1.01, "notes": ""}, "score"),
@@ -213,7 +215,10 @@ JSON = st.recursive(
 )
 
 
-@given(name=st.sampled_from(sorted(CATALOGUE)), change=st.dictionaries(st.sampled_from(["prompt", "image", "shots", "schema", "n", "x"]), JSON))
+@given(
+    name=st.sampled_from(sorted(CATALOGUE)),
+    change=st.dictionaries(st.sampled_from(["prompt", "image", "shots", "schema", "n", "x"]), JSON),
+)
 def test_any_payload_either_fits_its_type_or_is_refused_in_words(name: str, change: dict[str, Any]) -> None:
     payload = FULL_PAYLOADS[name] | change
     try:

@@ -15,7 +15,7 @@ STORES = {
 
 @pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_store_conforms(check, kind, tmp_path):
+def test_a_store_conforms(check: Check, kind: str, tmp_path: Path) -> None:
     check(STORES[kind](tmp_path))
 
 
@@ -76,7 +76,7 @@ class InventsFiles(MemoryStore):
         InventsFiles,
     ],
 )
-def test_the_kit_catches_a_broken_store(broken):
+def test_the_kit_catches_a_broken_store(broken: type[MemoryStore]) -> None:
     def conforms(check):
         disk = MemoryDisk()
         try:

@@ -20,8 +20,8 @@ def path(tmp_path):
     return path
 
 
-def test_a_changed_batch_is_named(path):
-    def change(rows):
+def test_a_changed_batch_is_named(path: Path) -> None:
+    def change(rows: dict[bytes, bytes]) -> None:
         rows[sequence_key(3)] = rows[sequence_key(3)][:-1] + b"\x00"
 
     tamper(path, "log", change)
@@ -29,8 +29,8 @@ def test_a_changed_batch_is_named(path):
         store.read("run-1")
 
 
-def test_swapped_batches_are_noticed(path):
-    def change(rows):
+def test_swapped_batches_are_noticed(path: Path) -> None:
+    def change(rows: dict[bytes, bytes]) -> None:
         rows[sequence_key(1)], rows[sequence_key(3)] = rows[sequence_key(3)], rows[sequence_key(1)]
 
     tamper(path, "log", change)
@@ -38,33 +38,33 @@ def test_swapped_batches_are_noticed(path):
         store.read("run-1")
 
 
-def test_a_missing_batch_is_named(path):
+def test_a_missing_batch_is_named(path: Path) -> None:
     tamper(path, "log", lambda rows: rows.pop(sequence_key(3)))
     with opened(path) as store, pytest.raises(StoreCorruptError, match="batch at sequence 3 is missing"):
         store.read("run-2")
 
 
-def test_a_damaged_last_batch_stops_the_opening_and_leaves_the_lock_free(path):
+def test_a_damaged_last_batch_stops_the_opening_and_leaves_the_lock_free(path: Path) -> None:
     tamper(path, "log", lambda rows: rows.update({sequence_key(5): b"\x01short"}))
     for _ in range(2):
         with pytest.raises(StoreCorruptError, match="batch at sequence 5"):
             LmdbStore(path)
 
 
-def test_an_index_that_names_a_batch_of_others_is_noticed(path):
+def test_an_index_that_names_a_batch_of_others_is_noticed(path: Path) -> None:
     tamper(path, "by_run", lambda rows: rows.update({b"run-3\0" + sequence_key(1): b""}))
     with opened(path) as store, pytest.raises(StoreCorruptError, match="names it for run run-3"):
         store.read("run-3")
 
 
-def test_an_index_key_of_another_length_is_noticed(path):
+def test_an_index_key_of_another_length_is_noticed(path: Path) -> None:
     tamper(path, "by_run", lambda rows: rows.update({b"run-1\0ab": b""}))
     with opened(path) as store, pytest.raises(StoreCorruptError, match="sequence of 8 bytes"):
         store.read("run-1")
 
 
 @pytest.mark.parametrize("damage", [lambda value: value[:-1], lambda value: b"", lambda value: value[:-1] + b"\xff"])
-def test_a_damaged_row_or_slot_is_an_error_and_not_an_absence(path, damage):
+def test_a_damaged_row_or_slot_is_an_error_and_not_an_absence(path: Path, damage: Callable[[bytes], bytes]) -> None:
     for table in ("runs", "slots"):
         tamper(path, table, lambda rows: rows.update({key: damage(value) for key, value in rows.items()}))
     slot = committed("run-1").record.identity.slot_key()
@@ -76,7 +76,7 @@ def test_a_damaged_row_or_slot_is_an_error_and_not_an_absence(path, damage):
 
 
 @pytest.mark.parametrize("name", [b"format", b"schema"])
-def test_another_format_is_refused_untouched_with_both_versions_named(path, name):
+def test_another_format_is_refused_untouched_with_both_versions_named(path: Path, name: bytes) -> None:
     tamper(path, "meta", lambda rows: rows.update({name: b"2"}))
     before = (path / "journal.mdb").read_bytes()
     with pytest.raises(StoreCorruptError, match=f"has {name.decode()} 2, and this build reads {name.decode()} 1"):
@@ -88,7 +88,7 @@ def test_another_format_is_refused_untouched_with_both_versions_named(path, name
 
 
 @pytest.mark.parametrize("name", [b"id", b"key"])
-def test_a_lost_or_changed_id_or_key_stops_the_opening(path, name):
+def test_a_lost_or_changed_id_or_key_stops_the_opening(path: Path, name: bytes) -> None:
     kept = {}
     tamper(path, "meta", lambda rows: kept.update(value=rows.pop(name)))
     with pytest.raises(StoreCorruptError, match="lacks"):
@@ -98,7 +98,7 @@ def test_a_lost_or_changed_id_or_key_stops_the_opening(path, name):
         LmdbStore(path)
 
 
-def test_a_journal_cut_off_anywhere_is_never_opened(path):
+def test_a_journal_cut_off_anywhere_is_never_opened(path: Path) -> None:
     journal = path / "journal.mdb"
     whole = journal.read_bytes()
     for length in (0, 1, 100, 4096, 8192, 12288, len(whole) // 2, len(whole) - 1):
@@ -111,14 +111,14 @@ def test_a_journal_cut_off_anywhere_is_never_opened(path):
         assert store.last_sequence() == 6
 
 
-def test_a_journal_that_is_gone_is_not_begun_anew(path):
+def test_a_journal_that_is_gone_is_not_begun_anew(path: Path) -> None:
     (path / "journal.mdb").unlink()
     with pytest.raises(StoreCorruptError, match=r"journal\.mdb is gone"):
         LmdbStore(path)
     assert not (path / "journal.mdb").exists()
 
 
-def test_a_journal_of_somebody_else_is_refused(tmp_path):
+def test_a_journal_of_somebody_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store"
     path.mkdir()
     (path / "journal.mdb").write_bytes(b"not LMDB" * 1000)
@@ -126,7 +126,7 @@ def test_a_journal_of_somebody_else_is_refused(tmp_path):
         LmdbStore(path)
 
 
-def test_a_second_file_of_a_changed_artifact_heals_it(path):
+def test_a_second_file_of_a_changed_artifact_heals_it(path: Path) -> None:
     with opened(path) as store:
         ref = store.put_file(b"picture", "image/png")
         file = path / "artifacts" / ref.sha256[:2] / ref.sha256[2:]

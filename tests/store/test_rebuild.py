@@ -36,7 +36,7 @@ def state(store):
 
 
 @pytest.mark.parametrize("lost", INDEXES)
-def test_a_lost_index_comes_back_as_it_was(path, lost):
+def test_a_lost_index_comes_back_as_it_was(path: Path, lost: str) -> None:
     with opened(path) as store:
         before = state(store)
     tamper(path, lost, lambda rows: rows.clear())
@@ -47,7 +47,7 @@ def test_a_lost_index_comes_back_as_it_was(path, lost):
         assert store.append([committed("run-1", 20)]) == 23
 
 
-def test_a_rebuild_drops_what_the_log_does_not_tell(path):
+def test_a_rebuild_drops_what_the_log_does_not_tell(path: Path) -> None:
     with opened(path) as store:
         before = state(store)
         store.append([], [row("run-3")])
@@ -55,12 +55,12 @@ def test_a_rebuild_drops_what_the_log_does_not_tell(path):
         assert state(store) == before
 
 
-def test_a_rebuild_grows_the_map_when_it_must(path):
+def test_a_rebuild_grows_the_map_when_it_must(path: Path) -> None:
     with opened(path, map_size=1, max_map_size=1 << 30) as store:
         assert store.rebuild_indexes(row_of).events == 22
 
 
-def test_a_gap_in_the_log_stops_the_rebuild_and_changes_nothing(path):
+def test_a_gap_in_the_log_stops_the_rebuild_and_changes_nothing(path: Path) -> None:
     tamper(path, "log", lambda rows: rows.pop(sequence_key(5)))
     with opened(path) as store:
         before = store.rows(), store.live_runs()
@@ -69,8 +69,8 @@ def test_a_gap_in_the_log_stops_the_rebuild_and_changes_nothing(path):
         assert (store.rows(), store.live_runs()) == before
 
 
-def test_two_records_of_one_identity_stop_the_rebuild(path):
-    def change(rows):
+def test_two_records_of_one_identity_stop_the_rebuild(path: Path) -> None:
+    def change(rows: dict[bytes, bytes]) -> None:
         key = sequence_key(10)
         rows[key] = seal("log", key, rows[sequence_key(9)][5:])
 

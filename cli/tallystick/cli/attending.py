@@ -2,28 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import msgspec
 from rich.text import Text
 
 from tallystick.cli import findings, reports
 from tallystick.cli.client import Client, RefusedError, run_path
-from tallystick.cli.findings import Source
+from tallystick.cli.findings import NamedSource
 from tallystick.cli.progress import Display
 from tallystick.cli.streaming import follow
 from tallystick.cli.terminal import note, say, say_json
-from tallystick.engine.messages import AttemptReport, RunReport
+from tallystick.engine.messages import AttemptReport, RunReport, Source
 
 INTERRUPTED = 130
-
-
-class RevisionSource(msgspec.Struct, frozen=True):
-    """A revision's script and args as the daemon keeps them."""
-
-    source: str
-    args: Any
-    revision: int
 
 
 def attend(client: Client, run: str) -> RunReport:
@@ -65,7 +56,9 @@ def see_through(client: Client, started: Callable[[], RunReport], *, detach: boo
 
 
 @contextmanager
-def explained(as_json: bool, new: Source | None, committed: Callable[[], Source] | None = None) -> Iterator[None]:
+def explained(
+    as_json: bool, new: NamedSource | None, committed: Callable[[], NamedSource] | None = None
+) -> Iterator[None]:
     """Show what a refusal carries, source by source, before the error itself is reported.
 
     Args:
@@ -81,13 +74,13 @@ def explained(as_json: bool, new: Source | None, committed: Callable[[], Source]
         raise
 
 
-def committed_source(client: Client, run: str) -> Source:
+def committed_source(client: Client, run: str) -> NamedSource:
     """Return the script of a run's latest accepted revision; errors as ``Client.get``."""
-    found = client.get(run_path(run, "source"), RevisionSource)
-    return Source(f"revision {found.revision}", found.source)
+    found = client.get(run_path(run, "source"), Source)
+    return NamedSource(f"revision {found.revision}", found.source)
 
 
-def _explain(error: RefusedError, new: Source | None, committed: Callable[[], Source] | None) -> None:
+def _explain(error: RefusedError, new: NamedSource | None, committed: Callable[[], NamedSource] | None) -> None:
     if error.code == "TS-A001" and error.details:
         note(reports.attempts(msgspec.convert(error.details, tuple[AttemptReport, ...])))
         return

@@ -1,4 +1,4 @@
-"""Source as compilers show it: the place, the lines, carets under the offending span."""
+"""NamedSource as compilers show it: the place, the lines, carets under the offending span."""
 
 from collections.abc import Sequence
 

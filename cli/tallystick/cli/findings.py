@@ -11,7 +11,7 @@ from tallystick.cli.terminal import plain
 from tallystick.contract.source import Counterexample, Span, Violation
 
 
-class Source(msgspec.Struct, frozen=True):
+class NamedSource(msgspec.Struct, frozen=True):
     """A source with the name that its excerpts carry."""
 
     name: str
@@ -22,7 +22,7 @@ class Source(msgspec.Struct, frozen=True):
         return split_lines(self.text)
 
 
-def violation(found: Violation, source: Source) -> Text:
+def violation(found: Violation, source: NamedSource) -> Text:
     """Show one violation: what is wrong, where, and what to write instead."""
     error = found.severity == "error"
     text = _headline(found.severity, found.rule, found.message, "bold red" if error else "bold yellow")
@@ -32,7 +32,7 @@ def violation(found: Violation, source: Source) -> Text:
     return _closing(text, found.hint)
 
 
-def counterexample(found: Counterexample, old: Source, new: Source) -> Text:
+def counterexample(found: Counterexample, old: NamedSource, new: NamedSource) -> Text:
     """Show one counterexample: the committed call, what the rewrite has in its place, the legal alternative."""
     text = _headline("error", found.kind, found.message, "bold red")
     text.append(f"\n   committed at {plain(found.site)}:", "dim")
@@ -77,7 +77,7 @@ def _closing(text: Text, hint: str) -> Text:
     return text
 
 
-def _quoted(source: Source, span: Span, quoted: str, style: str) -> Text:
+def _quoted(source: NamedSource, span: Span, quoted: str, style: str) -> Text:
     """Show the span in its source, or the bare expression where the source at hand is another revision."""
     lines = source.lines()
     if _cut(lines, span) == split_lines(quoted):

@@ -15,7 +15,7 @@ from tallystick.contract.identity import Identity
 from tallystick.engine.messages import Limits
 
 MAX_SCRIPT_BYTES = 512 * 1024
-MAX_JSON_BYTES = 8 * 1024 * 1024
+MAX_JSON_BYTES = 4 * 1024 * 1024
 MAX_DOLLARS = 1e9
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

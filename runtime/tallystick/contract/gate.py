@@ -75,26 +75,40 @@ def freeze(entries: Iterable[FrozenSite]) -> dict[str, FrozenSite]:
 def gate(frozen: Mapping[str, FrozenSite], candidate: Script, retired: frozenset[str] = frozenset()) -> Verdict:
     """Compare a candidate with the frozen sites of its run; ``retired`` releases those that are not held."""
     facts = {fact.site: fact for fact in candidate.sites}
-    found = [
-        (finding, old)
+    changed = [
+        (old, finding)
         for site, old in sorted(frozen.items())
         if old.held or site not in retired
         if (finding := _compare(old, facts.get(site))) is not None
     ]
-    if not found:
+    if not changed:
         return Verdict(accepted=True)
     intact = {site for site, old in frozen.items() if _compare(old, facts.get(site)) is None}
     free: dict[_Expression, list[SiteFact]] = {}
     for fact in candidate.sites:
         if fact.site not in intact:
             free.setdefault(_expression(fact), []).append(fact)
-    return Verdict(
-        accepted=False,
-        counterexamples=tuple(
-            _counterexample(finding, old, facts.get(old.site), _nearest(old, free), candidate, frozen)
-            for finding, old in found
-        ),
-    )
+    counterexamples = []
+    for old, finding in changed:
+        equal = _nearest(old, free.get(_expression(old), []))
+        new = facts.get(old.site)
+        shown = new or next(iter(equal), None)
+        moved = next((fact.site for fact in equal if fact.site not in frozen), None)
+        happened, advice = _shift(old, equal[0]) if equal else ("", _ADVICE[finding])
+        counterexamples.append(
+            Counterexample(
+                site=old.site,
+                kind="unresolved_moved" if old.held else finding,
+                message=f"{_subject(old)} {_change(finding, new)}{happened}",
+                hint=f"{_SETTLE}{advice}" if old.held else advice,
+                old_span=old.span,
+                old_text=old.text,
+                new_span=shown.span if shown else None,
+                new_text=candidate.text(shown) if shown else None,
+                moved_to=moved if finding == "removed" else None,
+            )
+        )
+    return Verdict(accepted=False, counterexamples=tuple(counterexamples))
 
 
 def _expression(site: FrozenSite | SiteFact) -> _Expression:
@@ -110,46 +124,22 @@ def _compare(old: FrozenSite, new: SiteFact | None) -> _Finding | None:
 
 
 def _numbers(site: str) -> tuple[str, list[int]]:
-    """Split a site into the place that its name spells and the numbers in it: ``f/for2/#1`` is (``f/for/#``, [2, 1])."""
+    """Split a site into the place that it names and its numbers: ``f/for2/#1`` is ``f/for/#`` and [2, 1]."""
     function, _, blocks = site.partition("/")
     place = f"{_FUNCTION_NUMBER.sub('', function)}/{_BLOCK_NUMBER.sub('', blocks)}"
     numbers = [*_FUNCTION_NUMBER.findall(function), *_BLOCK_NUMBER.findall(blocks)]
     return place, [int(number.lstrip("~")) for number in numbers]
 
 
-def _nearest(old: FrozenSite, free: Mapping[_Expression, list[SiteFact]]) -> list[SiteFact]:
-    """Return where the frozen expression stands now: first where only the numbers differ, the next ones foremost."""
+def _nearest(old: FrozenSite, equal: list[SiteFact]) -> list[SiteFact]:
+    """Sort equal calls: first those whose site differs from the frozen one in numbers only, the next higher foremost."""
     place, numbers = _numbers(old.site)
 
     def distance(fact: SiteFact) -> tuple[bool, bool, int]:
         other_place, other = _numbers(fact.site)
         return other_place != place, other < numbers, sum(abs(a - b) for a, b in zip(other, numbers, strict=False))
 
-    return sorted(free.get(_expression(old), ()), key=distance)
-
-
-def _counterexample(
-    finding: _Finding,
-    old: FrozenSite,
-    new: SiteFact | None,
-    equal: list[SiteFact],
-    candidate: Script,
-    frozen: Mapping[str, FrozenSite],
-) -> Counterexample:
-    shown = new or (equal[0] if equal else None)
-    moved = next((fact.site for fact in equal if fact.site not in frozen), None)
-    happened, advice = _shift(old, equal[0]) if equal else ("", _ADVICE[finding])
-    return Counterexample(
-        site=old.site,
-        kind="unresolved_moved" if old.held else finding,
-        message=f"{_subject(old)} {_change(finding, new)}{happened}",
-        hint=f"{_SETTLE}{advice}" if old.held else advice,
-        old_span=old.span,
-        old_text=old.text,
-        new_span=shown and shown.span,
-        new_text=shown and candidate.text(shown),
-        moved_to=moved if finding == "removed" else None,
-    )
+    return sorted(equal, key=distance)
 
 
 def _name(site: FrozenSite | SiteFact) -> str:

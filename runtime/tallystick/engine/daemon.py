@@ -9,8 +9,8 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
@@ -18,107 +18,21 @@ import anyio.to_thread
 import structlog
 import uvicorn
 
-from tallystick.contract.errors import DaemonError, StoreCorruptError, TallyError
-from tallystick.contract.history import History
+from tallystick.contract.errors import DaemonError, TallyError
 from tallystick.engine import paths
 from tallystick.engine.api import create_app
+from tallystick.engine.assembly import running
 from tallystick.engine.config import Config, load
-from tallystick.engine.doctor import Doctor
 from tallystick.engine.host import Host
-from tallystick.engine.journal import Journal
-from tallystick.engine.library import Library
-from tallystick.engine.messages import ResumeRequest
-from tallystick.engine.operator import Operator
-from tallystick.engine.recovery import cut_off, goes_on_by_itself
-from tallystick.engine.rows import row_of
-from tallystick.engine.service import Service
-from tallystick.engine.tree import Engine
-from tallystick.kernel import Clock, SystemClock, open_tree
+from tallystick.kernel import SystemClock
 from tallystick.providers.protocol import Provider
 from tallystick.sandbox.locked import LockedDriver
-from tallystick.sandbox.protocol import Driver
 from tallystick.store.lmdb_store import LmdbStore
-from tallystick.store.protocol import Store
 
 #: Replies are handed over between threads twice a call; the default of 5 ms lets a busy loop starve the writer.
 SWITCH_INTERVAL = 0.0005
 
 log = structlog.get_logger("tallystick.daemon")
-
-
-@asynccontextmanager
-async def running(
-    store: Store,
-    config: Config,
-    driver: Driver,
-    *,
-    home: Path,
-    clock: Clock,
-    shutdown: Callable[[], None] = lambda: None,
-    providers: Mapping[str, Provider] | None = None,
-) -> AsyncIterator[Host]:
-    """Run everything but the API round a body: the tree, the service, recovery; then drain and stop in order.
-
-    ``providers`` are used under their names as they are, without asking the registry.
-    """
-    journal = Journal(store)
-    engine = Engine(config, journal, driver, providers or {})
-    library = Library(journal)
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(engine.bench.close)
-        tree = await stack.enter_async_context(open_tree(engine.spec, clock=clock))
-        service = Service(
-            journal=journal, library=library, keeper=engine.keeper, gate=engine.gate.ref, launcher=engine, clock=clock
-        )
-        resumable = await recover(service, store, clock)
-        engine.pool.refill()
-        if config.daemon.auto_resume:
-            for run in resumable:
-                await _go_on(service, run)
-        try:
-            yield Host(
-                engine=engine,
-                service=service,
-                operator=Operator(service, clock),
-                doctor=Doctor(engine, home, clock),
-                tree=tree,
-                home=home,
-                pid=os.getpid(),
-                started=clock.now(),
-                shutdown=shutdown,
-            )
-        finally:
-            with anyio.CancelScope(shield=True):
-                await service.drain(config.daemon.drain)
-
-
-async def recover(service: Service, store: Store, clock: Clock) -> list[str]:
-    """End in the journal whatever a crash cut off; return the runs that may go on by themselves.
-
-    Reads only the runs that were live. A run whose events are damaged is named and left as it is.
-    """
-    resumable = []
-    for run in await anyio.to_thread.run_sync(store.live_runs):
-        try:
-            history: History = await service.library.history(run)
-            events = cut_off(history, clock.now(), "the daemon ended before the answer came")
-            await service.journal.append(events, [row_of(history, "interrupted", clock.now(), live=False)])
-        except StoreCorruptError as error:
-            log.error("run_damaged", run=run, error=error.message, hint=error.hint)
-            continue
-        unresolved = len(history.unresolved)
-        log.info("run_interrupted", run=run, records=len(history.records), unresolved=unresolved)
-        if goes_on_by_itself(history):
-            resumable.append(run)
-    return resumable
-
-
-async def _go_on(service: Service, run: str) -> None:
-    try:
-        await service.resume(run, ResumeRequest(), by="recovery")
-        log.info("run_goes_on", run=run)
-    except TallyError as error:
-        log.warning("run_stays_interrupted", run=run, code=error.code, error=error.message)
 
 
 class _Server(uvicorn.Server):

@@ -48,4 +48,3 @@ class GateActor(Actor[ReviewScript]):
             return Review(report, None, None)
         verdict = gate(message.frozen, report.script) if message.frozen is not None else None
         return Review(report, report.script, verdict)
-

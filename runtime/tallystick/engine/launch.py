@@ -312,8 +312,8 @@ class Launch:
         )
 
     def on_exit(self, exit_: Exit) -> None:
-        """Judge how the guest went: only a last word, exit status 0 and no limit make a clean end."""
-        if self.stop is not None or (self.finished and exit_.cause == "exit" and exit_.code == 0):
+        """Judge how the guest went: a result counts only with exit status 0 and no limit in the way."""
+        if self.stop is not None or (exit_.cause == "exit" and self._is_last_word(exit_.code)):
             return
         if exit_.cause in _LIMITS:
             what, hint = _LIMITS[exit_.cause]
@@ -321,6 +321,10 @@ class Launch:
         else:
             how = f"signal {exit_.signal}" if exit_.signal is not None else f"status {exit_.code}"
             self.breach(f"it ended by {how} ({exit_.cause}){_tail(exit_)}")
+
+    def _is_last_word(self, code: int | None) -> bool:
+        """Whether the guest's last frame and its exit status agree: a crash was told and may exit as it likes."""
+        return isinstance(self._end, Crash) or (isinstance(self._end, Done) and code == 0)
 
     def _log(self, text: str) -> None:
         room = LOG_LIMIT - self._log_size

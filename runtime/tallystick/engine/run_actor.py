@@ -177,7 +177,13 @@ class RunActor(Actor[CancelRun]):
         match step:
             case core.Serve(call=call, record=record, replayed=replayed):
                 self._out.append(Reply(nonce=self._nonce, id=call, value=self._keeper.load(record.result)))
-                live.tell("replayed" if replayed else "committed", now, identity=record.identity, capability=record.capability, cost=record.cost)
+                live.tell(
+                    "replayed" if replayed else "committed",
+                    now,
+                    identity=record.identity,
+                    capability=record.capability,
+                    cost=record.cost,
+                )
             case core.Fail(call=call, identity=identity, capability=capability, kind=kind, text=text):
                 self._out.append(Failure(nonce=self._nonce, id=call, kind=kind, text=text))
                 live.tell("failed", now, identity=identity, capability=capability, text=f"{kind}: {text}")

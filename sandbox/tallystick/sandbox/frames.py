@@ -11,8 +11,9 @@ import msgspec
 
 HEAD = struct.Struct(">I")
 MAX_FRAME = 4 << 20
-MAX_VALUE = 3 << 20  # a payload or a result: the rest of its frame (site, path, seen) has room beside it
-MAX_VALUES = 50_000  # in one payload or result: four bytes of frame can be 250 bytes of memory on the host
+MAX_PAYLOAD = 1 << 20
+MAX_RESULT = 3 << 20
+MAX_VALUES = 50_000  # in one payload or result: one byte of a frame can be 60 bytes of memory on the host
 MAX_DEPTH = 64
 MAX_STEPS = 64
 MAX_NAME = 256

@@ -17,7 +17,7 @@ def check(
     Grants and limits are checked too where they are given.
     """
     from tallystick.cli import findings, inputs, spawn
-    from tallystick.cli.findings import Source
+    from tallystick.cli.findings import NamedSource
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import CheckReport, CheckRequest
 
@@ -28,7 +28,7 @@ def check(
         say_json(report)
     else:
         for violation in report.violations:
-            say(findings.violation(violation, Source(str(script), source)))
+            say(findings.violation(violation, NamedSource(str(script), source)))
             say("")
         say(findings.verdict(report.violations))
     return 0 if report.valid else REFUSED
@@ -40,11 +40,11 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
 
     from tallystick.cli import attending, findings, inputs, spawn
     from tallystick.cli.client import run_path
-    from tallystick.cli.findings import Source
+    from tallystick.cli.findings import NamedSource
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import GateReport, GateRequest
 
-    candidate = Source(str(script), inputs.read_script(script))
+    candidate = NamedSource(str(script), inputs.read_script(script))
     client = spawn.connect()
     report = client.post(run_path(run, "gate"), GateReport, GateRequest(source=candidate.text))
     if as_json:

@@ -29,7 +29,7 @@ def run(
 ) -> int:
     """Check a script, run it in a sandbox, follow it to its end."""
     from tallystick.cli import attending, inputs, spawn
-    from tallystick.cli.findings import Source
+    from tallystick.cli.findings import NamedSource
     from tallystick.engine.messages import RunReport, RunRequest
 
     source = inputs.read_script(script)
@@ -52,7 +52,7 @@ def run(
         latency=0.0 if latency is None else inputs.duration(latency, "--latency"),
     )
     client = spawn.connect()
-    with attending.explained(as_json, Source(str(script), source)):
+    with attending.explained(as_json, NamedSource(str(script), source)):
         return attending.see_through(
             client, lambda: client.post("/v1/runs", RunReport, request), detach=detach, as_json=as_json
         )
@@ -93,7 +93,7 @@ def resume(
 
     from tallystick.cli import attending, inputs, spawn
     from tallystick.cli.client import run_path
-    from tallystick.cli.findings import Source
+    from tallystick.cli.findings import NamedSource
     from tallystick.engine.messages import ResumeRequest, RunReport
 
     source = None if script is None else inputs.read_script(script)
@@ -117,7 +117,7 @@ def resume(
         latency=None if latency is None else inputs.duration(latency, "--latency"),
     )
     client = spawn.connect()
-    candidate = None if source is None else Source(str(script), source)
+    candidate = None if source is None else NamedSource(str(script), source)
     with attending.explained(as_json, candidate, lambda: attending.committed_source(client, run)):
         return attending.see_through(
             client,

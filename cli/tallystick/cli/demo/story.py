@@ -18,7 +18,7 @@ from rich.text import Text
 
 from tallystick.cli import attending, findings, reports, spawn
 from tallystick.cli.client import Client, RefusedError, run_path
-from tallystick.cli.findings import Source
+from tallystick.cli.findings import NamedSource
 from tallystick.cli.terminal import money, note, say, say_json
 from tallystick.contract.errors import TallyError
 from tallystick.contract.source import Counterexample
@@ -210,7 +210,7 @@ class _Episode:
     def _command(self, text: str) -> None:
         self._show(Text.assemble(("$ ", "dim"), (text, "bold cyan"), "\n"))
 
-    def _difference(self, candidate: Source) -> None:
+    def _difference(self, candidate: NamedSource) -> None:
         lines = difflib.unified_diff(self._original.text.splitlines(), candidate.text.splitlines(), lineterm="", n=0)
         styles = {"+": "green", "-": "red"}
         for line in list(lines)[2:]:
@@ -218,8 +218,8 @@ class _Episode:
                 self._show(Text(f"  {line}", styles[line[0]]))
 
 
-def _script(name: str) -> Source:
-    return Source(name, (_SCRIPTS / name).read_text(encoding="utf-8"))
+def _script(name: str) -> NamedSource:
+    return NamedSource(name, (_SCRIPTS / name).read_text(encoding="utf-8"))
 
 
 def _committed(attempts: tuple[AttemptReport, ...]) -> list[AttemptReport]:

@@ -136,7 +136,8 @@ class _Maker:
         if "multipleOf" in schema:
             return self._multiple(schema, schema["multipleOf"], place)
         low, high = _limits(schema)
-        _ordered(low, high, place)
+        open_ended = "exclusiveMinimum" in schema or "exclusiveMaximum" in schema
+        _ordered(math.nextafter(low, math.inf) if open_ended else low, high, place)
         margin = (high - low) * 0.1
         value = self._dice.between(low + margin, high - margin)
         return round(value, 2) if low < round(value, 2) < high else value

@@ -5,7 +5,7 @@ from typing import Any
 
 from tallystick.sandbox.frames import MAX_NAME
 from tallystick.sandbox.guest import requests
-from tallystick.sandbox.guest.plain import snapshot_payload
+from tallystick.sandbox.guest.plain import NotPlainError, snapshot_payload
 from tallystick.sandbox.guest.requests import Fanout, Invocation
 from tallystick.sandbox.guest.values import CapabilityError
 
@@ -36,7 +36,10 @@ class Context:
             raise TypeError(f"this call of {capability} has no site; write it out as ctx.run({capability!r}, ...)")
         if take is not None and (type(take) is not str or not take.isprintable() or len(take) > MAX_NAME):
             raise CapabilityError("invalid_request", f"take is a short text that names a sample, not {take!r:.60}")
-        return Invocation(_site, capability, snapshot_payload(payload), take)
+        try:
+            return Invocation(_site, capability, snapshot_payload(payload), take)
+        except NotPlainError as error:
+            raise CapabilityError("invalid_request", str(error)) from None
 
     def parallel(self, branches: Any, *, tolerate: bool = False) -> Fanout:
         """Return the request to run branches side by side; its result is the list of theirs, in their order.

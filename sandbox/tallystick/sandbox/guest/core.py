@@ -6,7 +6,7 @@ from typing import Any, Literal
 from tallystick.sandbox.frames import Call, Crash, Done, FrameError, Start, ToGuest, ToHost
 from tallystick.sandbox.guest.context import Context
 from tallystick.sandbox.guest.log import LogSink
-from tallystick.sandbox.guest.plain import NotPlainError, snapshot
+from tallystick.sandbox.guest.plain import NotPlainError, snapshot_result
 from tallystick.sandbox.guest.script import ENTRY, crash, load, script_builtins
 from tallystick.sandbox.guest.trampoline import Trampoline
 
@@ -83,6 +83,6 @@ class Guest:
         if error is not None:
             return crash(self._nonce, error, "run")
         try:
-            return Done(nonce=self._nonce, value=snapshot(value, "result"))
+            return Done(nonce=self._nonce, value=snapshot_result(value))
         except NotPlainError as unfit:
             return crash(self._nonce, TypeError(str(unfit)), "result")

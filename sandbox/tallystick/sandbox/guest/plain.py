@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from tallystick.sandbox.frames import MAX_DEPTH, MAX_VALUE, MAX_VALUES
-from tallystick.sandbox.guest.values import CapabilityError, Failed
+from tallystick.sandbox.frames import MAX_DEPTH, MAX_PAYLOAD, MAX_RESULT, MAX_VALUES
+from tallystick.sandbox.guest.values import Failed
 
-MIN_INT, MAX_INT = -(1 << 63), (1 << 63) - 1
+MIN_INT, MAX_INT = -(1 << 63), (1 << 64) - 1
 
 _ADVICE: dict[str, str] = {
     "set": "sets have no order; write sorted(...)",
@@ -41,6 +41,8 @@ _ADVICE: dict[str, str] = {
     "Decimal": "write str(...) or float(...)",
 }
 
+_MOST_BYTES = 9  # that one character, or one value beside its characters, takes when it is encoded
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -48,37 +50,36 @@ class NotPlainError(Exception):
     """A value is not JSON-like. The message names the field, what is wrong with it, and what to write instead."""
 
 
-def snapshot(value: Any, name: str) -> Any:
-    """Return a copy of ``value`` in plain types; tuples become lists.
+def snapshot_payload(payload: Any) -> Any:
+    """Return a copy of a call's payload in plain types; tuples become lists.
 
     Args:
-        value: null, booleans, integers of 64 bits, finite floats, text, lists, tuples, dicts with text keys.
-        name: what the value is, ``payload`` say: messages name fields from it on.
+        payload: null, booleans, integers of 64 bits, finite floats, text, lists, tuples, dicts with text keys.
 
     Raises:
         NotPlainError: something in it is of another type, or it is too large or too deep.
     """
-    copier = _Copier()
+    return _snapshot(payload, "payload", MAX_PAYLOAD)
+
+
+def snapshot_result(result: Any) -> Any:
+    """Return a copy of what a script returned, as ``snapshot_payload`` does.
+
+    Raises:
+        NotPlainError: something in it is of another type, or it is too large or too deep.
+    """
+    return _snapshot(result, "result", MAX_RESULT)
+
+
+def _snapshot(value: Any, name: str, limit: int) -> Any:
+    copier = _Copier(limit)
     try:
         copy = copier.copy(value, 0)
     except _FieldError as error:
         raise NotPlainError(f"{name}{''.join(reversed(error.steps))} {error.text}") from None
-    size = len(_encode(copy)) if copier.characters > MAX_VALUE // 4 else 0
-    if size > MAX_VALUE:
-        raise NotPlainError(f"{name} is {size:,} bytes large; the limit is {MAX_VALUE:,}")
+    if copier.characters + copier.values > limit // _MOST_BYTES and len(_encode(copy)) > limit:
+        raise NotPlainError(f"{name} {_too_large(limit)}")
     return copy
-
-
-def snapshot_payload(payload: Any) -> Any:
-    """Return a copy of a payload, or refuse it as the provider would have.
-
-    Raises:
-        CapabilityError: it is not plain; ``kind`` is ``invalid_request``. Nothing was sent.
-    """
-    try:
-        return snapshot(payload, "payload")
-    except NotPlainError as error:
-        raise CapabilityError("invalid_request", str(error)) from None
 
 
 class _FieldError(Exception):
@@ -93,7 +94,8 @@ class _FieldError(Exception):
 class _Copier:
     """One walk, with its budget: a small value with shared parts can be a vast one when it is written out."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
         self.values = 0
         self.characters = 0
 
@@ -109,7 +111,7 @@ class _Copier:
             return value
         if kind is int:
             if not MIN_INT <= value <= MAX_INT:
-                raise _FieldError("is an integer beyond 64 bits; write str(...)")
+                raise _FieldError("is an integer of more than 64 bits; write str(...)")
             return value
         if kind is float:
             if not isfinite(value):
@@ -132,7 +134,7 @@ class _Copier:
             try:
                 result[key] = self.copy(item, depth)
             except _FieldError as error:
-                error.steps.append(f"[{_short(key)}]")
+                error.steps.append(f".{key}" if key.isidentifier() else f"[{_short(key)}]")
                 raise
         return result
 
@@ -148,13 +150,17 @@ class _Copier:
 
     def _text(self, value: str) -> None:
         self.characters += len(value)
-        if self.characters > MAX_VALUE:
-            raise _FieldError(f"makes it larger than the limit of {MAX_VALUE:,} bytes; pass large data as an artifact")
+        if self.characters > self.limit:
+            raise _FieldError(_too_large(self.limit))
         if not value.isascii():
             try:
                 value.encode()
             except UnicodeEncodeError:
                 raise _FieldError("holds half a surrogate pair, which is no text; leave that character out") from None
+
+
+def _too_large(limit: int) -> str:
+    return f"takes more than {limit:,} bytes, which is the limit; pass large data as an artifact"
 
 
 def _unplain(value: Any) -> str:
