@@ -13,7 +13,7 @@ settings.register_profile("long", max_examples=2_000, stateful_step_count=50, de
 settings.load_profile("long" if LONG else "ci")
 
 
-def pytest_collection_modifyitems(config, items):
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if LONG:
         return
     long = [item for item in items if item.get_closest_marker("long")]
@@ -23,5 +23,5 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture
-def anyio_backend():
+def anyio_backend() -> str:
     return "asyncio"

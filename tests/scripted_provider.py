@@ -207,7 +207,7 @@ class ScriptedProvider:
 def create(settings: Mapping[str, Any], artifacts: Artifacts) -> ScriptedProvider:
     """Make one for a daemon in a process of its own; settings: ``record``, ``task`` (a folder), ``hang_after``."""
     record, task = settings.get("record"), settings.get("task")
-    options = {"record": Path(record) if record else None, "hang_after": settings.get("hang_after")}
+    options: dict[str, Any] = {"record": Path(record) if record else None, "hang_after": settings.get("hang_after")}
     return ScriptedProvider.for_task(Path(task), **options) if task else ScriptedProvider(**options)
 
 

@@ -23,7 +23,7 @@ def opened(path: Path, **sizes: int) -> Iterator[LmdbStore]:
         store.close()
 
 
-def tamper(path: Path, table: str, change: Callable[[dict[bytes, bytes]], None]) -> None:
+def tamper(path: Path, table: str, change: Callable[[dict[bytes, bytes]], object]) -> None:
     """Let ``change`` edit one table of a closed store behind the store's back."""
     with lmdb.open(os.fspath(path / "journal.mdb"), subdir=False, max_dbs=len(NAMES), map_size=1 << 26) as environment:
         handle = environment.open_db(table.encode())
@@ -35,16 +35,28 @@ def tamper(path: Path, table: str, change: Callable[[dict[bytes, bytes]], None])
                 transaction.put(key, value, db=handle)
 
 
-def child(code: str, *arguments: object) -> subprocess.Popen[str]:
-    """Start a program that reports on its standard output."""
-    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+class Child:
+    """A program that reports on its standard output, line by line, until it ends or is killed."""
 
+    def __init__(self, code: str, *arguments: object) -> None:
+        command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True)
 
-def run_child(code: str, *arguments: object) -> str:
-    """Run a program to its end and return what it reported; it must not fail."""
-    with child(code, *arguments) as process:
-        assert process.stdout is not None
-        report = process.stdout.read()
-    assert process.returncode == 0, report
-    return report
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip("\n")
+
+    def kill(self) -> list[str]:
+        """Kill it as a crash would, and return the whole lines that were still to be read."""
+        self.process.kill()
+        return self.process.communicate()[0].split("\n")[:-1]
+
+    def finish(self) -> list[str]:
+        """Let it come to its end, which must be a good one, and return its lines."""
+        report = self.process.communicate()[0]
+        assert self.process.returncode == 0, report
+        return report.splitlines()

@@ -267,7 +267,7 @@ def test_a_resume_over_unresolved_attempts_lists_them(daemon: FakeDaemon, capsys
     ("code", "exit_code"), [("TS-U002", 2), ("TS-P010", 6), ("TS-S002", 7), ("TS-N001", 7), ("TS-X001", 1)]
 )
 def test_every_refusal_exits_by_its_code(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], code: int, exit_code: int
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], code: str, exit_code: int
 ) -> None:
     daemon.refuses("GET", "/runs/nope", code, "no", hint="yes")
     assert main(["show", "nope"]) == exit_code

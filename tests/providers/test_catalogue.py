@@ -195,6 +195,7 @@ def test_a_capability_that_resembles_nothing_gets_the_list() -> None:
         ("text.generate", {"text": "t"}, "data"),
         ("video.edit", {"video": ARTIFACT}, "duration_s"),
         ("video.edit", [], ""),
+        ("text.generate", {"text": "t", "data": None, 1: "x"}, ""),
     ],
 )
 def test_a_result_against_its_shape_is_refused_with_the_place(name: str, result: Any, path: str) -> None:

@@ -1,14 +1,15 @@
 import io
 import subprocess
 import sys
+import threading
 import wave
 from typing import Any
 
 import anyio
 import pytest
 from PIL import Image
-from provider_support import MemoryArtifacts, Studio
 
+from provider_support import MemoryArtifacts, Studio
 from tallystick.providers import conformance
 from tallystick.providers.catalogue import CATALOGUE
 from tallystick.providers.local import create
@@ -23,7 +24,7 @@ def subject(price: str = "estimate") -> conformance.Subject:
     return conformance.Subject(make=lambda artifacts: create({"price": price}, artifacts))
 
 
-@pytest.mark.parametrize("check", (*conformance.CHECKS, *conformance.DETERMINISTIC), ids=str)
+@pytest.mark.parametrize("check", [*conformance.CHECKS, *conformance.DETERMINISTIC], ids=str)
 async def test_it_conforms(check: conformance.Check) -> None:
     await check(subject())
 
@@ -85,7 +86,7 @@ async def test_a_seed_in_the_payload_takes_the_place_of_the_samples() -> None:
         "x" * 50_000,
         "漢字のポスター",
         "  \n ",
-        "naïve café – “déjà vu”",
+        "naïve café \N{EN DASH} “déjà vu”",
         "word " * 3_000,
         "a\x00b\x1b[31m",
         "{0} %s {prompt}",
@@ -283,6 +284,36 @@ async def test_an_ordered_failure_strikes_its_execution_and_no_other() -> None:
     assert isinstance(outcomes[4], Succeeded)
     elsewhere = await studio.call("storyboard.plan", {"brief": "b", "shots": 1}, execution=2, faults=faults)
     assert isinstance(elsewhere, Succeeded)
+
+
+async def test_a_failure_that_cannot_be_read_refuses_the_call_in_words() -> None:
+    outcome = await Studio().call("image.generate", SHOT, faults=("image.generate:x:timeout",))
+    assert isinstance(outcome, Refused)
+    assert 'the execution is "x"' in outcome.text
+
+
+async def test_pictures_are_made_beside_the_event_loop() -> None:
+    """A worker that waits for something which only the loop can do."""
+    opened = threading.Event()
+
+    class Waiting(MemoryArtifacts):
+        def get_file(self, sha256: str) -> bytes:
+            assert opened.wait(timeout=30)
+            return super().get_file(sha256)
+
+    artifacts, outcomes = Waiting(), []
+    source = artifacts.put(Blob(b"", "image/png"))
+
+    async def edit() -> None:
+        payload = {"image": source, "prompt": "Warmer"}
+        outcomes.append(await create({}, artifacts).call("image.edit", payload, "key", Sample(seed=1)))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(edit)
+        await anyio.wait_all_tasks_blocked()
+        assert not outcomes
+        opened.set()
+    assert isinstance(outcomes[0], Succeeded)
 
 
 async def test_latency_is_waited_give_or_take_a_half_and_the_same_each_time() -> None:

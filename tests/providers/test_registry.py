@@ -5,9 +5,9 @@ from importlib.metadata import EntryPoint, version
 from typing import Any
 
 import pytest
+
 from provider_support import MemoryArtifacts
 from scripted_provider import ScriptedProvider, install
-
 from tallystick.contract.errors import UsageError
 from tallystick.providers import registry
 from tallystick.providers.registry import GROUP, ProviderSetupError
@@ -39,6 +39,10 @@ def create_broken(settings: Mapping[str, Any], artifacts: Any) -> ScriptedProvid
 
 def create_picky(settings: Mapping[str, Any], artifacts: Any) -> ScriptedProvider:
     raise ValueError("the model is missing")
+
+
+def create_unready(settings: Mapping[str, Any], artifacts: Any) -> ScriptedProvider:
+    raise ProviderSetupError("no key for this model", hint="set MODEL_KEY")
 
 
 HERE = "provider_factories"
@@ -95,6 +99,11 @@ def test_bad_settings_are_named() -> None:
     assert "free" in error.message
     assert "unknown field `prise`" in refusal("local", settings={"prise": "zero"}).message
     assert "the model is missing" in refusal("far", entry("far", f"{HERE}:create_picky")).message
+
+
+def test_a_factory_may_explain_itself() -> None:
+    error = refusal("far", entry("far", f"{HERE}:create_unready"))
+    assert (error.message, error.hint) == ("no key for this model", "set MODEL_KEY")
 
 
 def test_a_factory_that_fails_is_the_packages_fault() -> None:

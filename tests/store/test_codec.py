@@ -12,7 +12,7 @@ KEY = sequence_key(7)
 
 
 @pytest.fixture
-def batch():
+def batch() -> bytes:
     return seal("log", KEY, encode_events([created("run-1"), committed("run-1", 0, {"text": "ü", "size": 1024})]))
 
 
@@ -27,7 +27,7 @@ def test_a_value_is_read_in_its_place_only() -> None:
     with pytest.raises(StoreCorruptError, match="sequence 8 cannot be used: its checksum"):
         unseal("log", sequence_key(8), value)
     with pytest.raises(StoreCorruptError, match="checksum"):
-        unseal("slots", KEY, value)
+        unseal("index", KEY, value)
 
 
 def test_every_flipped_bit_of_a_batch_is_noticed(batch: bytes) -> None:

@@ -1,36 +1,42 @@
 """Both stores are held to the kit, and the kit is held to catching stores that break a promise."""
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
 import pytest
 
 from tallystick.contract.errors import SlotTakenError
-from tallystick.store.conformance import CHECKS
+from tallystick.contract.events import AnyEvent
+from tallystick.store.conformance import CHECKS, Check
 from tallystick.store.lmdb_store import LmdbStore
 from tallystick.store.memory import MemoryDisk, MemoryStore
-
-STORES = {
-    "lmdb": lambda path: lambda: LmdbStore(path / "store"),
-    "memory": lambda path: lambda disk=MemoryDisk(): MemoryStore(disk),
-}
+from tallystick.store.protocol import RunRow
 
 
-@pytest.mark.parametrize("kind", STORES)
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_a_store_conforms(check: Check, kind: str, tmp_path: Path) -> None:
-    check(STORES[kind](tmp_path))
+def test_the_lmdb_store_conforms(check: Check, tmp_path: Path) -> None:
+    check(lambda: LmdbStore(tmp_path / "store"))
 
 
-class ForgetsTheRun(MemoryStore):
-    def read(self, run):
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_memory_store_conforms(check: Check) -> None:
+    disk = MemoryDisk()
+    check(lambda: MemoryStore(disk))
+
+
+class MixesRuns(MemoryStore):
+    def read(self, run: str) -> Iterator[tuple[int, AnyEvent]]:
+        super().read(run)
         return iter(enumerate(self._open_disk().events, 1))
 
 
 class ForgetsRows(MemoryStore):
-    def append(self, events, rows=()):
-        return super().append(events)
+    def append(self, events: Sequence[AnyEvent], rows: Sequence[RunRow] = ()) -> int:
+        return super().append(events, rows[:0])
 
 
 class ReplacesRecords(MemoryStore):
-    def append(self, events, rows=()):
+    def append(self, events: Sequence[AnyEvent], rows: Sequence[RunRow] = ()) -> int:
         try:
             return super().append(events, rows)
         except SlotTakenError:
@@ -39,34 +45,34 @@ class ReplacesRecords(MemoryStore):
 
 
 class ListsTheOldestFirst(MemoryStore):
-    def rows(self, limit=100, before=None):
+    def rows(self, limit: int = 100, before: str | None = None) -> list[RunRow]:
         return super().rows(limit, before)[::-1]
 
 
 class KeepsTheDiskForItself(MemoryStore):
-    def close(self):
+    def close(self) -> None:
         self._closed = True
 
 
 class ServesClosed(MemoryStore):
-    def _open_disk(self):
+    def _open_disk(self) -> MemoryDisk:
         return self._disk
 
 
 class ReadsLazily(MemoryStore):
-    def read(self, run):
+    def read(self, run: str) -> Iterator[tuple[int, AnyEvent]]:
         yield from super().read(run)
 
 
 class InventsFiles(MemoryStore):
-    def get_file(self, sha256):
+    def get_file(self, sha256: str) -> bytes:
         return self._open_disk().files.get(sha256, b"")
 
 
 @pytest.mark.parametrize(
     "broken",
     [
-        ForgetsTheRun,
+        MixesRuns,
         ForgetsRows,
         ReplacesRecords,
         ListsTheOldestFirst,
@@ -77,7 +83,7 @@ class InventsFiles(MemoryStore):
     ],
 )
 def test_the_kit_catches_a_broken_store(broken: type[MemoryStore]) -> None:
-    def conforms(check):
+    def conforms(check: Check) -> bool:
         disk = MemoryDisk()
         try:
             check(lambda: broken(disk))

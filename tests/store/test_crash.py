@@ -1,13 +1,11 @@
 """A writer is killed at any moment: what it had acknowledged is there, and what it had not is whole or absent."""
 
-import signal
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from store_support import child, opened
 
-from tallystick.store.conformance import row
+from store_support import Child, opened
+from tallystick.contract.events import Committed
 
 WRITER = """
     import sys
@@ -27,28 +25,25 @@ WRITER = """
 """
 
 
-def kill_a_writer(path, sizes, acknowledgements):
+def kill_a_writer(path: Path, acknowledgements: int) -> int:
     """Kill it after so many acknowledged batches, and return the last sequence that it had acknowledged."""
-    with child(WRITER, path, ",".join(map(str, sizes))) as writer:
-        for _ in range(acknowledgements):
-            writer.stdout.readline()
-        writer.send_signal(signal.SIGKILL)
-        rest = writer.stdout.read().split("\n")
-    whole_lines = rest[:-1]
-    return int(whole_lines[-1]) if whole_lines else 0
+    # Batches of different sizes: the kill falls into one or another.
+    writer = Child(WRITER, path, "1,4,2,7")
+    lines = [writer.line() for _ in range(acknowledgements)]
+    return int([*lines, *writer.kill()][-1])
 
 
 @pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.long)])
 def test_what_was_acknowledged_survives_kills(tmp_path: Path, kills: int) -> None:
     path = tmp_path / "store"
     for kill in range(kills):
-        # Batches of different sizes, killed ever later: the moment of the kill falls where it falls.
-        acknowledged = kill_a_writer(path, sizes=(1, 4, 2, 7), acknowledgements=1 + 5 * kill % 37)
+        acknowledged = kill_a_writer(path, acknowledgements=1 + 5 * kill % 37)
         with opened(path) as store:
             events = list(store.read("run-1"))
             assert store.last_sequence() >= acknowledged
             assert [sequence for sequence, _ in events] == list(range(1, store.last_sequence() + 1))
             for sequence, event in events:
+                assert isinstance(event, Committed)
                 assert store.record_sequence("run-1", event.record.identity.slot_key()) == sequence
                 assert store.get_file(event.record.result.inline[0]) == b"%d" % sequence
             assert bool(events) == (store.row("run-1") is not None)

@@ -1,10 +1,12 @@
 """The map grows under readers and writers; where it cannot, nothing is half written and all goes on later."""
 
 import threading
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from store_support import opened, run_child
 
+from store_support import Child, opened
 from tallystick.contract.errors import StoreUnavailableError
 from tallystick.store.conformance import committed, created, row
 
@@ -14,8 +16,8 @@ MIB = 1 << 20
 def test_the_map_grows_while_readers_read(tmp_path: Path) -> None:
     path = tmp_path / "store"
     done = threading.Event()
-    failures = []
-    views = []
+    failures: list[Exception] = []
+    views: list[int] = []
 
     def read() -> None:
         try:
@@ -68,7 +70,7 @@ def test_a_full_map_says_how_full_and_which_setting_and_writes_nothing(tmp_path:
 
 def test_a_full_disk_refuses_and_goes_on_when_there_is_room_again(tmp_path: Path) -> None:
     # A limit on the size of files stands in for the disk: both end in a short write.
-    report = run_child(
+    report = Child(
         """
         import resource, sys
         from pathlib import Path
@@ -92,7 +94,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room_again(tmp_path: Path
         print(store.append([committed("run-1", index)]), store.get_file(store.put_file(bytes(9), "image/png").sha256))
         """,
         tmp_path / "store",
-    ).splitlines()
+    ).finish()
     assert "journal.mdb could not be written" in report[0]
     assert "of at most 65,536.0 MiB (max_map_size), and its disk has" in report[0]
     kept, last, read = map(int, report[1].split())
@@ -103,7 +105,7 @@ def test_a_full_disk_refuses_and_goes_on_when_there_is_room_again(tmp_path: Path
 
 
 def test_a_map_that_the_system_refuses_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    report = run_child(
+    report = Child(
         """
         import resource, sys
         from pathlib import Path
@@ -127,10 +129,21 @@ def test_a_map_that_the_system_refuses_leaves_the_store_as_it_was(tmp_path: Path
         print(store.append([committed("run-1", 0, "x" * (1 << 20))]))
         """,
         tmp_path / "store",
-    ).splitlines()
+    ).finish()
     assert "could not be grown" in report[0]
     assert "could not be grown" in report[1]
     assert report[2:] == ["16 1 17", "18"]
+
+
+def test_more_readers_than_there_is_room_for_are_refused_and_the_rest_read_on(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as store:
+        store.append([created("run-1")])
+        with ExitStack() as readers:
+            for _ in range(256):
+                readers.enter_context(store._file.read())
+            with pytest.raises(StoreUnavailableError, match="MDB_READERS_FULL"):
+                store.read("run-1")
+        assert len(list(store.read("run-1"))) == 1
 
 
 def test_readers_of_one_run_do_not_hold_up_the_growth(tmp_path: Path) -> None:

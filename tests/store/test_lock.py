@@ -1,33 +1,33 @@
 """One process a store, and the kernel as the judge of it."""
 
 import os
-import signal
+from pathlib import Path
 
 import pytest
-from store_support import child, opened, run_child
 
+from store_support import Child, opened
 from tallystick.contract.errors import StoreUnavailableError
 from tallystick.store.conformance import committed, created
 from tallystick.store.lmdb_store import LmdbStore
 
 HOLDER = """
-    import sys, threading
+    import sys
     from pathlib import Path
     from tallystick.store.lmdb_store import LmdbStore
     store = LmdbStore(Path(sys.argv[1]))
     print("open", flush=True)
-    threading.Event().wait()
+    sys.stdin.read()
 """
 
 
 def test_another_process_is_refused_until_the_holder_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "store"
-    with child(HOLDER, path) as holder:
-        assert holder.stdout.readline() == "open\n"
-        with pytest.raises(StoreUnavailableError, match=f"another daemon has .* process {holder.pid}") as refusal:
-            LmdbStore(path)
-        assert refusal.value.hint
-        holder.send_signal(signal.SIGKILL)
+    holder = Child(HOLDER, path)
+    assert holder.line() == "open"
+    with pytest.raises(StoreUnavailableError, match=f"another daemon has .* process {holder.pid}") as refusal:
+        LmdbStore(path)
+    assert refusal.value.hint
+    holder.kill()
     with opened(path) as store:
         assert store.append([created("run-1")]) == 1
 
@@ -52,7 +52,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
 
 
 def test_a_fork_is_refused_and_harms_nothing(tmp_path: Path) -> None:
-    report = run_child(
+    report = Child(
         """
         import os, sys
         from pathlib import Path
@@ -77,7 +77,7 @@ def test_a_fork_is_refused_and_harms_nothing(tmp_path: Path) -> None:
             print("still locked", flush=True)
         """,
         tmp_path / "store",
-    ).splitlines()
+    ).finish()
     assert len(report) == 4
     assert all("is a fork of it" in line for line in report[:3])
     assert report[3] == "still locked"
@@ -97,8 +97,8 @@ def test_readers_killed_in_the_middle_leave_no_slot_behind(tmp_path: Path) -> No
     """
     path = tmp_path / "store"
     for _ in range(2):
-        with child(code, path) as reader:
-            assert reader.stdout.readline() == "reading\n"
-            reader.send_signal(signal.SIGKILL)
-    with opened(path) as store, store._file._shared() as environment:
-        assert environment.readers().strip() == "(no active readers)"
+        reader = Child(code, path)
+        assert reader.line() == "reading"
+        reader.kill()
+    with opened(path) as store:
+        assert store._file._opened().readers().strip() == "(no active readers)"

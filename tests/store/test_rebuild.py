@@ -1,22 +1,29 @@
 """The indexes are made anew from the log alone, or not at all."""
 
-import pytest
-from store_support import opened, tamper
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import pytest
+
+from store_support import opened, tamper
 from tallystick.contract.errors import StoreCorruptError
+from tallystick.contract.events import AnyEvent
 from tallystick.store.codec import seal, sequence_key
 from tallystick.store.conformance import committed, created, row
+from tallystick.store.lmdb_store import LmdbStore
+from tallystick.store.protocol import RunRow
 from tallystick.store.tables import Rebuilt
 
-INDEXES = ("by_run", "slots", "runs", "live")
+INDEXES = ("index", "runs", "live")
 
 
-def row_of(run, events):
+def row_of(run: str, events: Sequence[AnyEvent]) -> RunRow:
     return row(run, status="running" if len(events) > 1 else "interrupted", live=len(events) > 1)
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     path = tmp_path / "store"
     with opened(path) as store:
         store.append([created("run-1"), created("run-2")], [row("run-2", status="interrupted", live=False)])
@@ -25,7 +32,7 @@ def path(tmp_path):
     return path
 
 
-def state(store):
+def state(store: LmdbStore) -> Any:
     slots = [committed("run-1", index).record.identity.slot_key() for index in range(21)]
     return (
         [list(store.read(run)) for run in ("run-1", "run-2", "run-3")],

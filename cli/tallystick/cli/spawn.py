@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 from tallystick.cli.client import Client
-from tallystick.contract.errors import DaemonError
+from tallystick.contract.errors import DaemonError, StoreError
 from tallystick.engine import paths
 from tallystick.engine.messages import Status
 
 START_PATIENCE = 20.0
-#: Another daemon may hold the lock and be about to listen: seconds that a failed start waits for its socket.
-RIVAL_PATIENCE = 1.0
+#: The store may be taken by a daemon that another client has just started: seconds to wait for its socket.
+RIVAL_PATIENCE = 3.0
 STOP_PATIENCE = 60.0
 _PAUSE = 0.02
 _TAIL_LINES = 15
@@ -87,8 +87,10 @@ def _start(client: Client) -> None:
         daemon = _spawn(stream.fileno())
     deadline = time.monotonic() + START_PATIENCE
     while not client.answers():
-        if daemon.poll() is not None:
-            deadline = min(deadline, time.monotonic() + RIVAL_PATIENCE)
+        ended = daemon.poll()
+        if ended is not None:
+            patience = RIVAL_PATIENCE if ended == StoreError.exit_code else 0.0
+            deadline = min(deadline, time.monotonic() + patience)
         if time.monotonic() > deadline:
             raise _not_started(daemon, log, said_before)
         select.select([], [], [], _PAUSE)

@@ -7,7 +7,7 @@
         await check(conformance.Subject(make=lambda artifacts: create({}, artifacts)))
 
 A check makes real calls, several of each capability: give a provider that costs money a recorded or a fake server.
-The checks of ``DETERMINISTIC`` hold besides for a provider that is a pure function of payload and seed, as ``local`` is.
+A provider that is a pure function of payload and seed, as ``local`` is, passes those of ``DETERMINISTIC`` as well.
 """
 
 import base64
@@ -189,7 +189,10 @@ async def _honours_the_key_it_says_it_honours(subject: Subject) -> None:
 async def _closes_twice(subject: Subject) -> None:
     provider = subject.provider()
     await provider.close()
-    await provider.close()
+    try:
+        await provider.close()
+    except Exception as error:
+        raise ConformanceError(f"the second close raised {error!r}") from error
 
 
 async def _gives_the_same_for_the_same_sample(subject: Subject) -> None:

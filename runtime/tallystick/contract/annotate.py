@@ -77,10 +77,12 @@ def _edits(found: SiteNode, positions: SourceMap) -> list[tuple[int, bytes]]:
 
 
 def _quote(found: SiteNode, positions: SourceMap) -> bytes:
-    """Return the quote of the capability's literal: before Python 3.12 an f-string forbids its own one inside."""
-    literal = found.node.args[0] if found.capability is not None and found.node.args else None
-    match = _QUOTE.match(positions.data, positions.start(literal)) if literal else None
-    return match[1] if match else b'"'
+    """Return a quote that may stand here: before Python 3.12 an f-string forbids its own one inside itself."""
+    if found.interpolated and found.capability is not None and found.node.args:
+        literal = _QUOTE.match(positions.data, positions.start(found.node.args[0]))
+        if literal:
+            return literal[1]
+    return b'"'
 
 
 def _reads_back(annotated: str, tree: ast.Module, sites: Sequence[SiteNode]) -> bool:

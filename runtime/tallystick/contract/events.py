@@ -64,13 +64,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RunCreated(Event, frozen=True, kw_only=True, tag="run_created"):
-    """A run exists. ``seed`` feeds the sample seeds; ``faults`` script the local provider's failures."""
+    """A run exists. ``seed`` feeds the seeds of its samples."""
 
     name: str
     envelope: Envelope
     seed: int = 0
-    faults: tuple[str, ...] = ()
-    latency: float = 0.0
 
 
 class RevisionAdded(Event, frozen=True, kw_only=True, tag="revision_added"):
@@ -85,7 +83,10 @@ class RevisionAdded(Event, frozen=True, kw_only=True, tag="revision_added"):
 
 
 class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch_started"):
-    """One start of a sandbox for one revision, within ``envelope``."""
+    """One start of a sandbox for one revision, within ``envelope``.
+
+    ``faults`` and ``latency`` (seconds) are failures and waits on demand, which only the local provider obeys.
+    """
 
     launch: int
     revision: int
@@ -93,6 +94,8 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch_started"):
     envelope: Envelope
     allow_repeats: bool = False
     allowed_repeats: tuple[Identity, ...] = ()
+    faults: tuple[str, ...] = ()
+    latency: float = 0.0
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
@@ -155,7 +158,10 @@ class CallDenied(Event, frozen=True, kw_only=True, tag="call_denied"):
 
 
 class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch_ended"):
-    """A launch is over. ``orphans`` for one that ended with a result, ``not_reached`` for any other."""
+    """A launch is over. ``orphans`` for one that ended with a result, ``not_reached`` for any other.
+
+    ``saved`` is what its replayed calls had cost when they were paid.
+    """
 
     launch: int
     status: RunStatus
@@ -166,6 +172,7 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch_ended"):
     replayed: int = 0
     failed: int = 0
     denied: int = 0
+    saved: int = 0
     orphans: tuple[Identity, ...] = ()
     not_reached: tuple[Identity, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -100,7 +100,7 @@ def gate(frozen: Mapping[str, FrozenSite], candidate: Script, retired: frozenset
                 site=old.site,
                 kind="unresolved_moved" if old.held else finding,
                 message=f"{_subject(old)} {_change(finding, new)}{happened}",
-                hint=f"{_SETTLE}{advice}" if old.held else advice,
+                hint=_SETTLE if old.held else advice,
                 old_span=old.span,
                 old_text=old.text,
                 new_span=shown.span if shown else None,
@@ -132,7 +132,7 @@ def _numbers(site: str) -> tuple[str, list[int]]:
 
 
 def _nearest(old: FrozenSite, equal: list[SiteFact]) -> list[SiteFact]:
-    """Sort equal calls: first those whose site differs from the frozen one in numbers only, the next higher foremost."""
+    """Sort equal calls: first those whose site differs from the frozen one in its numbers only, the higher ahead."""
     place, numbers = _numbers(old.site)
 
     def distance(fact: SiteFact) -> tuple[bool, bool, int]:
@@ -182,7 +182,8 @@ def _shift(old: FrozenSite, equal: SiteFact) -> tuple[str, str]:
 
 
 _SETTLE = (
-    "nobody knows yet whether that attempt was paid for; settle it first (`tally reconcile`), or put the call back: "
+    "put the call back as and where it was, or settle its attempt first (`tally attempts`, `tally reconcile`): "
+    "nobody knows yet whether it was paid for"
 )
 _ADVICE: dict[_Finding, str] = {
     "removed": "put the call back where it stood: it costs nothing on replay, and its result need not be used",

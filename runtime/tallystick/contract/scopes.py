@@ -37,7 +37,7 @@ class Kind(Enum):
     REST = "rest"  # the starred target of an unpacking
     AUGMENT = "augment"  # x += value
     TARGET = "target"  # an item of value, from a for or a comprehension
-    GROW = "grow"  # a method call, item assignment or item deletion that changes the object's length
+    CHANGE = "change"  # a method call, item assignment or item deletion that may change the object's length
     PARAMETER = "parameter"
     FUNCTION = "function"
     OTHER = "other"  # with, except, import, a pattern's capture: nothing is known of the value
@@ -106,7 +106,7 @@ class Block:
     ``owner`` is None at the top of a function and of the module.
     """
 
-    __slots__ = ("depth", "owner", "part", "role", "scope", "statements")
+    __slots__ = ("owner", "part", "role", "scope", "statements")
 
     def __init__(
         self,
@@ -115,14 +115,12 @@ class Block:
         owner: "Place | None",
         role: str = "body",
         part: ast.excepthandler | ast.match_case | None = None,
-        depth: int = 0,
     ) -> None:
         self.statements = statements
         self.scope = scope
         self.owner = owner
         self.role = role
         self.part = part
-        self.depth = depth
 
 
 class Place:
@@ -130,7 +128,8 @@ class Place:
 
     Attributes:
         scope: whose names it sees.
-        block, index: the statement it belongs to.
+        block, index: the statement it belongs to; -1 is the entry of the block, where parameters, loop targets and
+            captures get their values.
         outer: for a place inside a comprehension, the place of the comprehension.
         fanout: the ``ctx.parallel``, ``pipeline``, ``dag`` or ``race`` that it is handed to as (part of) an argument.
     """
@@ -148,8 +147,13 @@ class Place:
 
     @property
     def statement(self) -> ast.stmt | None:
-        """The statement, None for the body of a lambda and the test of a ``while``."""
-        return self.block.statements[self.index] if self.index < len(self.block.statements) else None
+        """The statement; None at the entry of a block, in the body of a lambda and in the test of a ``while``."""
+        return self.block.statements[self.index] if 0 <= self.index < len(self.block.statements) else None
+
+    @property
+    def evaluated_at(self) -> "Place":
+        """Where the value of what is defined here is computed: for a loop's target, the place of the loop."""
+        return self if self.index >= 0 or self.block.owner is None else self.block.owner
 
     @property
     def function(self) -> Scope:

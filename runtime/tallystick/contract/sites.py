@@ -77,6 +77,14 @@ _FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.ImportFrom: (),
 }
 
+# The label of each statement with a body and an else, and what it evaluates first.
+_BRANCHING: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.If: ("if", "test"),
+    ast.While: ("while", "test"),
+    ast.For: ("for", "iter", "target"),
+    ast.AsyncFor: ("for", "iter", "target"),
+}
+
 
 class SiteNode(NamedTuple):
     """A capability call or race in the tree, with its site.
@@ -137,10 +145,7 @@ class _Walk:
             ast.Dict: self.visit_dict,
             ast.JoinedStr: self.visit_fstring,
             ast.Lambda: self.visit_lambda,
-            ast.If: self.visit_if,
-            ast.While: self.visit_while,
-            ast.For: self.visit_for,
-            ast.AsyncFor: self.visit_for,
+            **dict.fromkeys(_BRANCHING, self.visit_branching),
             ast.With: self.visit_with,
             ast.AsyncWith: self.visit_with,
             ast.Try: self.visit_try,
@@ -223,15 +228,11 @@ class _Walk:
         """Visit ``body`` as the block ``label``; return whether a call stands in it."""
         saved, before = (self.block, self.ordinals), self.standing
         self.block, self.ordinals = f"{self.block}/{label}", {}
-        self.visit_all(body, depth)
+        for node in body:  # not visit_all: a level of nesting should cost few frames
+            if node is not None:
+                self.visit(node, depth)
         self.block, self.ordinals = saved
         return self.standing > before
-
-    def in_branches(self, kind: str, body: list[ast.stmt], orelse: list[ast.stmt], depth: int) -> None:
-        number = self.ordinals.get(kind, 0) + 1
-        bears = self.in_block(f"{kind}{number}", body, depth)
-        if self.in_block(f"{kind}{number}-else", orelse, depth) or bears:
-            self.ordinals[kind] = number
 
     def in_alternatives(self, label: str, bodies: Iterable[tuple[ast.expr | None, list[ast.stmt]]], depth: int) -> bool:
         """Visit handlers or cases, counting those that bear a call; return whether one does."""
@@ -240,23 +241,21 @@ class _Walk:
             number += self.in_block(f"{label}{number}", (head, *body), depth)
         return number > 1
 
-    def visit_if(self, node: ast.If, depth: int) -> None:
-        self.visit(node.test, depth)
-        self.in_branches("if", node.body, node.orelse, depth)
-
-    def visit_while(self, node: ast.While, depth: int) -> None:
-        self.visit(node.test, depth)
-        self.in_branches("while", node.body, node.orelse, depth)
-
-    def visit_for(self, node: ast.For | ast.AsyncFor, depth: int) -> None:
-        self.visit(node.iter, depth)
-        self.visit(node.target, depth)
-        self.in_branches("for", node.body, node.orelse, depth)
+    def visit_branching(self, node: ast.If | ast.While | ast.For | ast.AsyncFor, depth: int) -> None:
+        kind, *headers = _BRANCHING[node.__class__]
+        for header in headers:
+            self.visit(getattr(node, header), depth)
+        number = self.ordinals.get(kind, 0) + 1
+        bears = self.in_block(f"{kind}{number}", node.body, depth)
+        if self.in_block(f"{kind}{number}-else", node.orelse, depth) or bears:
+            self.ordinals[kind] = number
 
     def visit_with(self, node: ast.With | ast.AsyncWith, depth: int) -> None:
         for item in node.items:
             self.visit_all((item.context_expr, item.optional_vars), depth)
-        self.in_branches("with", node.body, [], depth)
+        number = self.ordinals.get("with", 0) + 1
+        if self.in_block(f"with{number}", node.body, depth):
+            self.ordinals["with"] = number
 
     def visit_try(self, node: ast.Try | ast.TryStar, depth: int) -> None:
         number = self.ordinals.get("try", 0) + 1

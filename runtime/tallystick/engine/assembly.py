@@ -14,6 +14,7 @@ from tallystick.engine.config import Config
 from tallystick.engine.doctor import Doctor
 from tallystick.engine.host import Host
 from tallystick.engine.journal import Journal
+from tallystick.engine.launches import Launches
 from tallystick.engine.library import Library
 from tallystick.engine.messages import ResumeRequest
 from tallystick.engine.operator import Operator
@@ -51,7 +52,12 @@ async def running(
         stack.push_async_callback(engine.bench.close)
         tree = await stack.enter_async_context(open_tree(engine.spec, clock=clock))
         service = Service(
-            journal=journal, library=library, keeper=engine.keeper, gate=engine.gate.ref, launcher=engine, clock=clock
+            journal=journal,
+            library=library,
+            keeper=engine.keeper,
+            launches=Launches(journal, library, engine, clock),
+            gate=engine.gate.ref,
+            clock=clock,
         )
         resumable = await recover(service, store, clock)
         engine.pool.refill()
@@ -72,7 +78,7 @@ async def running(
             )
         finally:
             with anyio.CancelScope(shield=True):
-                await service.drain(config.daemon.drain)
+                await service.launches.drain(config.daemon.drain)
 
 
 async def recover(service: Service, store: Store, clock: Clock) -> list[str]:

@@ -16,6 +16,7 @@ from tallystick.contract.errors import StoreError
 from tallystick.contract.events import AttemptEnded, AttemptStarted, Committed, Record
 from tallystick.contract.keys import effect_key, sample_seed
 from tallystick.contract.runtime_rule import NO_PROVIDER, CallRequest, Execute, Stop, over_budget
+from tallystick.engine import fault_points
 from tallystick.engine.journal import Journal
 from tallystick.engine.launch import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
 from tallystick.engine.live_run import LiveRun
@@ -132,7 +133,9 @@ class CapabilityActor(Actor[DispatchCall]):
             ),
             reserved=message.execute.estimate,
         )
+        fault_points.reach(fault_points.BEFORE_ATTEMPT)
         await self._journal.append([started])
+        fault_points.reach(fault_points.ATTEMPT_DURABLE)
         if not live.accepts_work():
             await self._end(
                 live, started, "failed", kind="unavailable", text="not sent: the launch was stopped", cost=0
@@ -151,7 +154,9 @@ class CapabilityActor(Actor[DispatchCall]):
         finally:
             # Also on the way down: what was sent is never left without an end in the journal.
             with anyio.CancelScope(shield=True):
+                fault_points.reach(fault_points.ANSWERED)
                 settlement = await self._settle(live, started, outcome)
+                fault_points.reach(fault_points.COMMITTED)
         return settlement
 
     async def _call(self, provider: Provider, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:

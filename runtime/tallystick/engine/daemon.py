@@ -78,8 +78,8 @@ async def _serve_api(host: Host, listener: socket.socket, stop: anyio.Event, dra
         async with anyio.create_task_group() as api:
             api.start_soon(server.serve, [listener])
             await stop.wait()
-            log.info("daemon_stopping", live=len(host.service.live))
-            await host.service.drain(drain)
+            log.info("daemon_stopping", live=len(host.service.launches.live))
+            await host.service.launches.drain(drain)
             server.should_exit = True
         signals.cancel_scope.cancel()
 

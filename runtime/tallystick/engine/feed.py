@@ -1,9 +1,10 @@
 """The live stream of a run: whoever watches gets every line, and nobody who reads slowly holds the run up."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import anyio
-from anyio.streams.memory import MemoryObjectSendStream
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
 from tallystick.engine.messages import Progress
 
@@ -30,17 +31,17 @@ class Feed:
                 self._watchers.discard(watcher)
                 watcher.close()
 
-    async def watch(self) -> AsyncGenerator[Progress]:
-        """Yield lines from now on, until the run's stream ends or this watcher is too slow."""
+    @contextmanager
+    def watch(self) -> Iterator[MemoryObjectReceiveStream[Progress]]:
+        """Watch from now on; the stream ends with the run's, or when this watcher is too slow."""
         send, receive = anyio.create_memory_object_stream[Progress](BACKLOG)
         self._watchers.add(send)
         try:
-            async with receive:
-                async for line in receive:
-                    yield line
+            yield receive
         finally:
             self._watchers.discard(send)
             send.close()
+            receive.close()
 
     def close(self) -> None:
         """End the stream of every watcher."""

@@ -34,7 +34,7 @@ class Host:
 
     async def status(self) -> Status:
         """Return the daemon as it stands."""
-        live = list(self.service.live.values())
+        live = list(self.service.launches.live.values())
         rows = await anyio.to_thread.run_sync(self.service.journal.store.rows, 1_000_000)
         return Status(
             version=version("tallystick"),

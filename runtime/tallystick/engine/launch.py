@@ -145,6 +145,7 @@ class Launch:
         self.stop: Stop | None = None
         self.invoked: set[Identity] = set()
         self.counts: Counter[str] = Counter()
+        self.saved = 0
         self.warnings: list[str] = []
         self.pending: dict[int, CallRequest] = {}
         self._allowance = allowance
@@ -237,6 +238,7 @@ class Launch:
         match decision:
             case Replay(record=record):
                 self.counts["replayed"] += 1
+                self.saved += record.cost or 0
                 self._busy.discard((identity.site, identity.path))
                 return Serve(call, record, replayed=True)
             case ReplayFailure(kind=kind, text=text):

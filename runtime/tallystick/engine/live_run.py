@@ -31,6 +31,7 @@ class LiveRun:
         self.calls = Calls()
         self.phase: Phase = "queued"
         self.in_flight = 0
+        self.saved = 0
         self._reserved = 0
         self._attempts = len(history.attempts)
         self._executions: Counter[str] = Counter(history.executions)
@@ -114,7 +115,7 @@ class LiveRun:
             cost_usd=None if cost is None else cost / MICROS_PER_USD,
             calls=self.calls,
             in_flight=self.in_flight,
-            spend=spend_of(self.history),
+            spend=spend_of(self.history, self.saved),
         )
 
     def tell(
@@ -131,15 +132,17 @@ class LiveRun:
         if self.feed.watched:
             self.feed.publish(self.line(kind, at, identity=identity, capability=capability, text=text, cost=cost))
 
-    def count(self, counts: Counter[str]) -> None:
+    def count(self, counts: Counter[str], saved: int) -> None:
         """Take over the launch's counters."""
+        self.saved = saved
         self.calls = Calls(**{name: counts[name] for name in Calls.__struct_fields__})
 
 
-def spend_of(history: History) -> Spend:
-    """Sum a run's money: known spend, calls without a price, what is set aside, and what the last launch's replays saved."""
+def spend_of(history: History, saved: int) -> Spend:
+    """Sum a run's money as clients see it; ``saved`` is what the replays of its latest launch had cost."""
     return Spend(
         usd=history.spent / MICROS_PER_USD,
         unpriced=history.unpriced,
         reserved_usd=(history.held + history.held_in_flight) / MICROS_PER_USD,
+        replay_saved_usd=saved / MICROS_PER_USD,
     )

@@ -45,7 +45,7 @@ class Operator:
         if request.abandon == (request.result is not msgspec.UNSET):
             raise UsageError("say one of two: the known result, or that the attempt is abandoned")
         service = self._service
-        with service.claim(run, "reconcile"):
+        with service.launches.claim(run, "reconcile"):
             history = await service.library.history(run)
             attempt = history.attempts.get(number)
             if attempt is None:

@@ -5,7 +5,6 @@ from typing import Any
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.events import ErrorInfo, RunStatus, Stored
 from tallystick.contract.history import Attempt, History, Launch
-from tallystick.contract.identity import Identity
 from tallystick.engine.live_run import LiveRun, spend_of
 from tallystick.engine.messages import Artifact, AttemptReport, Calls, LaunchReport, RunLine, RunReport
 from tallystick.engine.results import ResultKeeper
@@ -53,13 +52,14 @@ def run_report(history: History, keeper: ResultKeeper, live: LiveRun | None = No
     ended = launch.ended if launch is not None else None
     result: Any = keeper.load(ended.result) if ended is not None and ended.result is not None else None
     unresolved = history.unresolved
+    saved = live.saved if live is not None else ended.saved if ended is not None else 0
     return RunReport(
         run=history.run,
         status=_status(launch, live),
         reason=ended.reason if ended is not None else None,
         result=result,
         calls=live.calls if live is not None else _calls(launch, len(unresolved)),
-        spend=spend_of(history),
+        spend=spend_of(history, saved),
         orphans=ended.orphans if ended is not None else (),
         unresolved=tuple(map(attempt_report, unresolved)),
         error=_error(launch, live),
@@ -89,11 +89,6 @@ def artifacts(history: History) -> list[Artifact]:
 def run_line(row: RunRow) -> RunLine:
     """Turn an index line into a line of a listing."""
     return RunLine(run=row.run, name=row.name, status=row.status, created=row.created, updated=row.updated)
-
-
-def replay_value(history: History, identities: tuple[Identity, ...]) -> int:
-    """Return what the records of these identities cost when they were paid, in micro-dollars."""
-    return sum(history.records[identity].cost or 0 for identity in identities if identity in history.records)
 
 
 def _status(launch: Launch | None, live: LiveRun | None) -> RunStatus:

@@ -173,7 +173,7 @@ class RunActor(Actor[CancelRun]):
 
     def _do(self, step: core.Step | None) -> None:
         live, now = self._live, self.clock.now()
-        live.count(self._launch.counts)
+        live.count(self._launch.counts, self._launch.saved)
         match step:
             case core.Serve(call=call, record=record, replayed=replayed):
                 self._out.append(Reply(nonce=self._nonce, id=call, value=self._keeper.load(record.result)))
@@ -241,7 +241,7 @@ class RunActor(Actor[CancelRun]):
         live, launch = self._live, self._launch
         ending = launch.ending()
         now = self.clock.now()
-        live.count(launch.counts)
+        live.count(launch.counts, launch.saved)
         with suppress(StoreError):
             # When even this cannot be written, the launch has no end in the journal: the run is interrupted.
             ended = LaunchEnded(
@@ -256,6 +256,7 @@ class RunActor(Actor[CancelRun]):
                 replayed=launch.counts["replayed"],
                 failed=launch.counts["failed"],
                 denied=launch.counts["denied"],
+                saved=launch.saved,
                 orphans=ending.orphans,
                 not_reached=ending.not_reached,
                 warnings=tuple(launch.warnings),

@@ -22,18 +22,22 @@ _START_SECONDS = 20.0
 
 # Where the guest finds its modules: the folder that holds this portion of the namespace package, and that of msgspec
 # (one and the same in an installed wheel), after the standard library so that nothing in them can stand in for it.
-# msgspec asks for typing_extensions, which it can do without, and which would take as long to load as all the rest.
 _ROOTS = list(
     dict.fromkeys(str(Path(str(file)).parents[up]) for file, up in ((frames.__file__, 2), (msgspec.__file__, 1)))
-)
-PROGRAM = (
-    f"import sys; sys.path += {_ROOTS!r}; sys.modules['typing_extensions'] = None; "
-    "from tallystick.sandbox.guest.process import main; main()"
 )
 # Not -I, which ignores PYTHONHASHSEED: the order of a script's sets must not change between launches. The rest of
 # isolated mode is here: no user site, no unsafe path, and an environment that holds nothing else.
 _OPTIONS = ("-s", "-P", "-S", "-B", "-c")
 _ENVIRONMENT = {"PYTHONHASHSEED": "0"}
+
+
+def program(code: str) -> str:
+    """Return a program for the child: ``code``, with the guest's modules within reach."""
+    # msgspec asks for typing_extensions; it can do without, and that would take as long to load as all the rest.
+    return f"import sys; sys.path += {_ROOTS!r}; sys.modules['typing_extensions'] = None\n{code}"
+
+
+GUEST = program("from tallystick.sandbox.guest.process import main; main()")
 
 
 class LockedSandbox:
@@ -111,7 +115,7 @@ class LockedDriver:
     Args:
         allow_missing: locks to do without where the kernel lacks them, of "landlock" and "seccomp". This weakens the
             wall: whoever decides it says so in the audit log.
-        program: the Python source that the child runs; only tests of hostile guests name another.
+        guest: the Python source that the child runs; only tests of hostile guests name another.
 
     Raises:
         ValueError: a lock of ``allow_missing`` is none that can be done without.
@@ -119,12 +123,12 @@ class LockedDriver:
 
     name = "locked"
 
-    def __init__(self, *, allow_missing: Iterable[str] = (), program: str = PROGRAM) -> None:
+    def __init__(self, *, allow_missing: Iterable[str] = (), guest: str = GUEST) -> None:
         self._allow_missing = tuple(sorted(set(allow_missing)))
         unknown = sorted(set(self._allow_missing) - OPTIONAL)
         if unknown:
             raise ValueError(f"{', '.join(unknown)}: only {' and '.join(sorted(OPTIONAL))} can be done without")
-        self._command = (sys.executable, *_OPTIONS, program)
+        self._command = (sys.executable, *_OPTIONS, guest)
         self._open: set[LockedSandbox] = set()
 
     async def open(self, limits: Limits, nonce: str) -> LockedSandbox:

@@ -29,7 +29,7 @@ _row = msgspec.msgpack.Decoder(RunRow)
 
 
 class SlotEntry(NamedTuple):
-    """What the index of slots gets for one record: its key there, its sealed sequence, and the record's event."""
+    """What the index gets for one record: its slot's key, its sealed sequence; and the record's event."""
 
     key: bytes
     value: bytes
@@ -58,9 +58,17 @@ def read_sequence(data: bytes | memoryview) -> int:
     return number
 
 
-def run_prefix(run: str) -> bytes:
-    """Return what the keys of one run begin with; the zero byte keeps ``run-1`` and ``run-10`` apart."""
+def batch_prefix(run: str) -> bytes:
+    """Return what the index has before the sequence of each batch that holds events of this run.
+
+    The byte after the run id, which no id can have, keeps ``run-1`` and ``run-10`` apart, and batches from slots.
+    """
     return run.encode() + b"\0"
+
+
+def slot_key(run: str, slot: bytes) -> bytes:
+    """Return where the index has the sequence of the record in this slot of this run."""
+    return run.encode() + b"\1" + slot
 
 
 def seal(table: str, key: bytes, body: bytes) -> bytes:
@@ -161,27 +169,22 @@ def unseal_slot(key: bytes, value: bytes) -> int:
     Raises:
         StoreCorruptError: the value is not what was written for this slot.
     """
-    return read_sequence(unseal("slots", key, value))
+    return read_sequence(unseal("index", key, value))
 
 
-def index_keys(sequence: int, events: Iterable[AnyEvent]) -> list[bytes]:
-    """Return the rows of ``by_run`` for a batch: one for each of its runs."""
-    return [run_prefix(run) + sequence_key(sequence) for run in dict.fromkeys(event.run for event in events)]
+def batch_keys(sequence: int, events: Iterable[AnyEvent]) -> list[bytes]:
+    """Return what the index gets for a batch: one key for each of its runs."""
+    return [batch_prefix(run) + sequence_key(sequence) for run in dict.fromkeys(event.run for event in events)]
 
 
 def slot_entries(sequence: int, events: Iterable[AnyEvent]) -> list[SlotEntry]:
-    """Return the rows of ``slots`` for a batch: one for each record in it."""
+    """Return what the index gets for the records in a batch."""
     entries = []
     for number, event in enumerate(events, sequence):
         if isinstance(event, Committed):
             key = slot_key(event.run, event.record.identity.slot_key())
-            entries.append(SlotEntry(key, seal("slots", key, sequence_key(number)), event))
+            entries.append(SlotEntry(key, seal("index", key, sequence_key(number)), event))
     return entries
-
-
-def slot_key(run: str, slot: bytes) -> bytes:
-    """Return the key of one identity's slot in one run."""
-    return run_prefix(run) + slot
 
 
 def check_run_id(text: str) -> None:

@@ -2,33 +2,36 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 
 
-class ShareGuard:
-    """Any number of threads share, or one thread is alone.
+class ShareGuard(AbstractContextManager[None]):
+    """Any number of threads share, ``with guard:``, or one thread is alone, ``with guard.alone():``.
 
     A thread that wants to be alone stops newcomers first, so that a steady stream of sharers cannot hold it off.
     A thread must not ask to be alone while it shares.
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        # Sharers take the lock itself, which is quicker than through the condition on it, and there are many.
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._sharing = 0
         self._alone = False
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Share for the length of the block, after whoever is alone now."""
-        with self._changed:
+    def __enter__(self) -> None:
+        with self._lock:
             while self._alone:
                 self._changed.wait()
             self._sharing += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._sharing -= 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._sharing -= 1
+            if self._alone and not self._sharing:
                 self._changed.notify_all()
 
     @contextmanager

@@ -4,15 +4,16 @@
     <folder>/journal.mdb           the tables below
     <folder>/artifacts/ab/cdef...  artifact files by content
 
-    log     sequence of a batch's first event -> its events        the truth; only ever appended to
-    by_run  run, sequence of a batch          -> nothing           an index, as are all that follow
-    slots   run, slot of an identity          -> sequence of its record
-    runs    run                               -> its RunRow
-    live    run                               -> nothing, while the row is live
-    meta    format, schema, store id, key
+    log    sequence of a batch's first event -> its events     the truth; only ever appended to
+    index  run, 0, sequence of a batch       -> nothing        made from the log, as are runs and live
+           run, 1, slot of an identity       -> sequence of its record
+    runs   run                               -> its RunRow
+    live   run                               -> nothing, while the row is live
+    meta   format, schema, id, key
 
 A batch is one value of the log because py-lmdb hands the interpreter's lock over at every operation: beside a busy
-thread it is the number of operations that a commit costs, not their size.
+thread it is the number of operations that a commit costs, not their size. Batches and slots share a table because a
+commit writes whole pages, and what it adds for one run then falls into one.
 """
 
 import secrets

@@ -83,7 +83,7 @@ class MappedFile:
             StoreCorruptError: LMDB found damage.
         """
         try:
-            with self._shared() as environment, environment.begin() as transaction:
+            with self._sharing(), self._opened().begin() as transaction:
                 yield transaction
         except lmdb.Error as error:
             raise from_lmdb("read", self._path, error) from error
@@ -101,7 +101,7 @@ class MappedFile:
         """
         while True:
             try:
-                with self._shared() as environment, environment.begin(write=True) as transaction:
+                with self._sharing(), self._opened().begin(write=True) as transaction:
                     return work(transaction)
             except lmdb.MapFullError:
                 self._grow()
@@ -115,8 +115,8 @@ class MappedFile:
             StoreClosedError: the file was closed.
             StoreUnavailableError: this is a forked child.
         """
-        with self._shared():
-            pass
+        self._refuse_fork()
+        self._opened()
 
     def close(self) -> None:
         """Close the file after the transactions that are open; a second time does nothing."""
@@ -127,18 +127,22 @@ class MappedFile:
                 self._environment.close()
                 self._environment = None
 
-    @contextmanager
-    def _shared(self) -> Iterator[lmdb.Environment]:
-        # Before the guard: a fork copies a guard that some thread of the parent may have held.
+    def _sharing(self) -> ShareGuard:
+        # Before the guard is touched: a fork copies it as it was, perhaps held by a thread that the child lacks.
+        self._refuse_fork()
+        return self._guard
+
+    def _refuse_fork(self) -> None:
         if os.getpid() != self._process:
             raise StoreUnavailableError(
                 f"{self._path} was opened by process {self._process}, and this is a fork of it",
                 hint="start a new program instead of forking, or open the store after the fork",
             )
-        with self._guard.shared():
-            if self._environment is None:
-                raise StoreClosedError("the store is closed", hint="open it again")
-            yield self._environment
+
+    def _opened(self) -> lmdb.Environment:
+        if self._environment is None:
+            raise StoreClosedError("the store is closed", hint="open it again")
+        return self._environment
 
     def _open(self, map_size: int, initial: Mapping[str, Mapping[bytes, bytes]] | None) -> None:
         environment = lmdb.open(
@@ -150,7 +154,7 @@ class MappedFile:
             max_readers=_MAX_READERS,
         )
         self._environment = environment
-        self._refuse_truncated()
+        self._refuse_truncated(environment)
         environment.reader_check()
         if environment.stat()["entries"]:
             self._open_tables(environment)
@@ -169,9 +173,10 @@ class MappedFile:
             with suppress(lmdb.NotFoundError):
                 self.tables[name] = environment.open_db(name.encode(), create=False)
 
-    def _refuse_truncated(self) -> None:
+    def _refuse_truncated(self, environment: lmdb.Environment) -> None:
         # LMDB believes its header; a page that the file does not have would kill the process with SIGBUS.
-        size, used = self._path.stat().st_size, self._used()
+        size = self._path.stat().st_size
+        used = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
         if size < used:
             raise StoreCorruptError(
                 f"{self._path} is cut off: it has {size:,} of the {used:,} bytes that its header tells of",
@@ -182,7 +187,7 @@ class MappedFile:
         with self._guard.alone():
             environment = self._environment
             if environment is None:
-                raise StoreClosedError("the store is closed", hint="open it again")
+                return  # closed meanwhile, as the next attempt will say
             size, capacity = environment.info()["map_size"], self._capacity()
             if size >= self._max_map_size:
                 raise StoreUnavailableError(
@@ -199,13 +204,9 @@ class MappedFile:
                     self._open(size, None)
                 raise from_lmdb("grown", self._path, error, capacity) from error
 
-    def _used(self) -> int:
-        assert self._environment is not None
-        return int((self._environment.info()["last_pgno"] + 1) * self._environment.stat()["psize"])
-
     def _capacity(self) -> str:
-        free = shutil.disk_usage(self._path.parent).free
+        used, free = self._path.stat().st_size, shutil.disk_usage(self._path.parent).free
         return (
-            f"it holds {mebibytes(self._used())} of at most {mebibytes(self._max_map_size)} (max_map_size), "
+            f"it holds {mebibytes(used)} of at most {mebibytes(self._max_map_size)} (max_map_size), "
             f"and its disk has {mebibytes(free)} free"
         )

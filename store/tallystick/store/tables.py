@@ -9,11 +9,11 @@ from tallystick.contract.errors import SlotTakenError, StoreCorruptError
 from tallystick.contract.events import AnyEvent
 from tallystick.store.codec import (
     SlotEntry,
+    batch_keys,
+    batch_prefix,
     decode_events,
     events_of,
-    index_keys,
     read_sequence,
-    run_prefix,
     seal,
     seal_row,
     sequence_key,
@@ -26,7 +26,7 @@ from tallystick.store.failures import DOCTOR_HINT
 from tallystick.store.mapped_file import Transaction
 from tallystick.store.protocol import RunRow
 
-NAMES = ("log", "by_run", "slots", "runs", "live", "meta")
+NAMES = ("log", "index", "runs", "live", "meta")
 
 RowOf = Callable[[str, Sequence[AnyEvent]], RunRow]
 
@@ -66,7 +66,8 @@ class Tables:
             key, value = seal_row(row)
             transaction.put(key, value, db=self._handles["runs"])
             if row.live:
-                transaction.put(key, b"", db=self._handles["live"])
+                # Without overwriting, a run that is live already dirties no page.
+                transaction.put(key, b"", overwrite=False, db=self._handles["live"])
             else:
                 transaction.delete(key, db=self._handles["live"])
 
@@ -76,9 +77,9 @@ class Tables:
         Raises:
             StoreCorruptError: a batch is missing.
         """
-        prefix = run_prefix(run)
+        prefix = batch_prefix(run)
         keys = []
-        rows = transaction.cursor(self._handles["by_run"])
+        rows = transaction.cursor(self._handles["index"])
         if rows.set_range(prefix):
             for row in rows.iternext(values=False):
                 if not row.startswith(prefix):
@@ -97,7 +98,7 @@ class Tables:
     def record_sequence(self, transaction: Transaction, run: str, slot: bytes) -> int | None:
         """Return the sequence of a slot's record, or None."""
         key = slot_key(run, slot)
-        value = transaction.get(key, db=self._handles["slots"])
+        value = transaction.get(key, db=self._handles["index"])
         return None if value is None else unseal_slot(key, value)
 
     def row(self, transaction: Transaction, run: str) -> RunRow | None:
@@ -138,8 +139,8 @@ class Tables:
         Raises:
             StoreCorruptError: a batch is damaged or missing, or two records claim one identity.
         """
-        for index in (self._handles["by_run"], self._handles["slots"], self._handles["runs"], self._handles["live"]):
-            transaction.drop(index, delete=False)
+        for name in ("index", "runs", "live"):
+            transaction.drop(self._handles[name], delete=False)
         expected = 1
         runs: set[str] = set()
         for key, value in transaction.cursor(self._handles["log"]):
@@ -164,10 +165,10 @@ class Tables:
 
     def _index(self, transaction: Transaction, sequence: int, events: Sequence[AnyEvent]) -> None:
         for entry in slot_entries(sequence, events):
-            if not transaction.put(entry.key, entry.value, overwrite=False, db=self._handles["slots"]):
+            if not transaction.put(entry.key, entry.value, overwrite=False, db=self._handles["index"]):
                 raise self._taken(transaction, entry)
-        for key in index_keys(sequence, events):
-            transaction.put(key, b"", db=self._handles["by_run"])
+        for key in batch_keys(sequence, events):
+            transaction.put(key, b"", db=self._handles["index"])
 
     def _taken(self, transaction: Transaction, entry: SlotEntry) -> SlotTakenError:
         event = entry.event

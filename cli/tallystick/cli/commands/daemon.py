@@ -21,14 +21,18 @@ def start(*, as_json: options.Json = False) -> int:
 def stop(*, as_json: options.Json = False) -> int:
     """Stop the daemon, once the calls in flight have settled."""
     from tallystick.cli import spawn
+    from tallystick.cli.findings import count
     from tallystick.cli.terminal import say, say_json
 
     client = spawn.running()
     status = None if client is None else spawn.stop(client)
     if as_json:
         say_json({"stopped": status})
+    elif status is None:
+        say("no daemon was running")
     else:
-        say("no daemon was running" if status is None else f"stopped (process {status.pid})")
+        live = f"; {count(status.live, 'live run')} interrupted, to go on at the next start" if status.live else ""
+        say(f"stopped (process {status.pid}){live}")
     return 0
 
 

@@ -1,9 +1,10 @@
 """Moving pictures without a model: a slow pan across a scene, or across the picture it starts from. Animated GIF."""
 
+import hashlib
 import io
 
 import msgspec
-from PIL import Image, ImageOps
+from PIL import Image
 
 from tallystick.providers.local import palettes, pictures
 from tallystick.providers.local.dice import Dice
@@ -15,7 +16,7 @@ _OVERSIZE = 1.25
 _FRAMES_A_SECOND = 6
 _MOST_FRAMES = 48
 _COLOURS = 96
-_TICK_S = 0.01
+_TICK_MS = 10
 _DEFAULT_S = 4.0
 
 
@@ -40,18 +41,26 @@ def render(clip: Clip) -> tuple[bytes, float]:
     if source is None:
         still = pictures.scene(clip.text, (width, height), palette, dice)
     else:
-        still = ImageOps.fit(source, (width, height), centering=(0.5, 0.3))
+        still = pictures.graded(source, (width, height), palette, dice)
     still = still.quantize(_COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
     seconds = clip.seconds or _length(clip.source) or _DEFAULT_S
-    ticks = max(round(seconds / _TICK_S), 2)
+    ticks = max(round(seconds * 1000 / _TICK_MS), 2)
     count = min(max(round(seconds * _FRAMES_A_SECOND), 2), _MOST_FRAMES, ticks)
     frames = _pan(still, count, dice)
     shown = [ticks * (i + 1) // count - ticks * i // count for i in range(count)]
     buffer = io.BytesIO()
     frames[0].save(
-        buffer, "GIF", save_all=True, append_images=frames[1:], duration=[10 * t for t in shown], loop=0, optimize=False
+        buffer,
+        "GIF",
+        save_all=True,
+        append_images=frames[1:],
+        duration=[_TICK_MS * count for count in shown],
+        loop=0,
+        optimize=False,
+        # Two samples of a plain source may look alike; they are two samples all the same.
+        comment=hashlib.sha256(clip.seed.encode()).hexdigest().encode(),
     )
-    return buffer.getvalue(), round(ticks * _TICK_S, 2)
+    return buffer.getvalue(), ticks * _TICK_MS / 1000
 
 
 def _pan(still: Image.Image, count: int, dice: Dice) -> list[Image.Image]:

@@ -54,7 +54,7 @@ def fit(text: str, width: int, height: int, largest: int) -> Block:
     smallest = max(round(largest * _SIZES[-1]), 7)
     for size in (max(round(largest * part), smallest) for part in _SIZES):
         block = _wrap(words, width, size)
-        if block.height <= height:
+        if block.height <= height and all(font(size).getlength(line) <= width for line in block.lines):
             return block
     return _cut(block, width, height)
 
@@ -74,20 +74,23 @@ def _wrap(words: list[str], width: int, size: int) -> Block:
             line = word
         else:
             line = longer
-    lines.append(line)
-    return Block(tuple(_shorten(line, width, size) for line in lines), size, round(size * _LEADING))
+    return Block((*lines, line), size, round(size * _LEADING))
 
 
 def _cut(block: Block, width: int, height: int) -> Block:
     room = max(height // block.leading, 1)
-    kept = block.lines[:room]
-    return Block((*kept[:-1], _shorten(kept[-1] + _ELLIPSIS * 2, width, block.size)), block.size, block.leading)
+    lines = [_shorten(line, width, block.size) for line in block.lines[:room]]
+    if len(block.lines) > room:
+        lines[-1] = _shorten(f"{lines[-1].rstrip(_ELLIPSIS)} {_ELLIPSIS}", width, block.size)
+    return Block(tuple(lines), block.size, block.leading)
 
 
 def _shorten(line: str, width: int, size: int) -> str:
-    if font(size).getlength(line) <= width:
-        return line.replace(_ELLIPSIS * 2, _ELLIPSIS)
-    line = line.rstrip(_ELLIPSIS)
-    while line and font(size).getlength(line + _ELLIPSIS) > width:
-        line = line[:-1]
-    return line.rstrip() + _ELLIPSIS
+    """Return ``line``, ending in an ellipsis in place of what is too wide."""
+    length = font(size).getlength(line)
+    if length <= width:
+        return line
+    kept = line[: int(len(line) * width / length) + 1].rstrip(_ELLIPSIS)
+    while kept and font(size).getlength(kept + _ELLIPSIS) > width:
+        kept = kept[:-1]
+    return kept.rstrip() + _ELLIPSIS

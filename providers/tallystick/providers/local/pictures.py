@@ -46,7 +46,7 @@ def render(card: Card) -> bytes:
     art_size = (art_box[2] - art_box[0], art_box[3] - art_box[1])
     source, pinned = open_picture(card.source), open_picture(card.pinned)
     page = Image.new("RGB", (card.width, card.height), palette.drawn[PAPER])
-    art = scene(card.text, art_size, palette, dice) if source is None else _graded(source, art_size, palette, dice)
+    art = scene(card.text, art_size, palette, dice) if source is None else graded(source, art_size, palette, dice)
     page.paste(art, art_box)
     pen = ImageDraw.Draw(page)
     if pinned is not None:
@@ -68,6 +68,12 @@ def scene(prompt: str, size: tuple[int, int], palette: Palette, dice: Dice) -> I
         if picture.size == (width * 2, height * 2)
         else picture.resize(size, Image.Resampling.BILINEAR)
     )
+
+
+def graded(source: Image.Image, size: tuple[int, int], palette: Palette, dice: Dice) -> Image.Image:
+    """Return the source cut to ``size``, its top kept, with a wash of one of the palette's colours."""
+    wash = Image.new("RGB", size, palette.drawn[dice.whole(LAYER, LAYER + 2)])
+    return Image.blend(ImageOps.fit(source, size, centering=(0.5, 0.0)), wash, _WASH)
 
 
 def open_picture(data: bytes | None) -> Image.Image | None:
@@ -111,12 +117,6 @@ def _layout(width: int, height: int) -> tuple[Box, Box | None]:
         return (margin, margin, edge, height - margin), (edge + margin, margin, width - margin, height - margin)
     edge = round(height - max(min(width, height) * 0.27, height * 0.22))
     return (margin, margin, width - margin, edge), (margin, edge + margin // 2, width - margin, height - margin)
-
-
-def _graded(source: Image.Image, size: tuple[int, int], palette: Palette, dice: Dice) -> Image.Image:
-    """Return the source cut to ``size`` from its top, with a wash of one of the palette's colours."""
-    wash = Image.new("RGB", size, palette.drawn[dice.whole(LAYER, LAYER + 2)])
-    return Image.blend(ImageOps.fit(source, size, centering=(0.5, 0.0)), wash, _WASH)
 
 
 def _pin(page: Image.Image, pen: ImageDraw.ImageDraw, picture: Image.Image, art: Box, palette: Palette) -> None:

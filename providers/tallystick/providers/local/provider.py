@@ -51,10 +51,10 @@ class LocalProvider:
         if sample.latency > 0:
             await self._sleep(sample.latency * Dice("latency", capability, sample.seed).between(0.5, 1.5))
         price = CATALOGUE[capability].estimate if self._settings.price == "estimate" else 0
-        fault = faults.ordered(sample.faults, capability, sample.execution)
-        if fault is not None:
-            return fault.outcome(price)
         try:
+            fault = faults.ordered(sample.faults, capability, sample.execution)
+            if fault is not None:
+                return fault.outcome(price)
             result, usage = await self._make(capability, payload, sample.seed)
         except StoreError as error:
             return Refused(

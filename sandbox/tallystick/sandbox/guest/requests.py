@@ -88,10 +88,11 @@ def parallel(branches: Any, *, tolerate: bool) -> Fanout:
         TypeError: a branch is not awaitable; the message names it.
         RuntimeError: a branch was awaited before, or stands there twice.
     """
-    listed = _listed(branches, "parallel")
+    listed = list(branches)
     try:
+        _refuse_unordered(branches, "parallel")
         _refuse_unfit(listed)
-    except BaseException:
+    except Exception:
         for branch in listed:
             if isinstance(branch, Coroutine) and not _was_awaited(branch):
                 branch.close()
@@ -109,8 +110,8 @@ def pipeline(items: Any, stages: tuple[Any, ...], *, tolerate: bool) -> Fanout:
     for position, stage in enumerate(stages):
         if not callable(stage):
             raise TypeError(f"ctx.pipeline: stage {position} is a {type(stage).__name__}; pass a function of one value")
-    listed = _listed(items, "pipeline")
-    nodes = [Node(index, partial(_through, item, stages)) for index, item in enumerate(listed)]
+    _refuse_unordered(items, "pipeline")
+    nodes = [Node(index, partial(_through, item, stages)) for index, item in enumerate(items)]
     return Fanout("pipeline", nodes, tolerate=tolerate)
 
 
@@ -152,10 +153,9 @@ async def _value_of(value: Any) -> Any:
     return await value if isinstance(value, Awaitable) else value
 
 
-def _listed(items: Any, name: str) -> list[Any]:
+def _refuse_unordered(items: Any, name: str) -> None:
     if isinstance(items, set | frozenset):
         raise TypeError(f"ctx.{name} was given a set, which has no order; write sorted(...) or a list")
-    return list(items)
 
 
 def _refuse_unfit(branches: list[Any]) -> None:

@@ -145,6 +145,8 @@ class Trampoline:
         except StopIteration as stop:
             self._settle(task, stop.value, None)
         except Exception as raised:  # noqa: BLE001 - a branch may end in any error; its parent gets it
+            trace = raised.__traceback__
+            raised.__traceback__ = trace and trace.tb_next  # this frame would tie the error to the whole trampoline
             self._settle(task, None, raised)
         else:
             self._accept(task, request)
