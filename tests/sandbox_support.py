@@ -1,6 +1,8 @@
 """Helpers of the sandbox's tests: a guest without a process that is played to its end, answered in any order."""
 
 from collections.abc import Callable
+from inspect import cleandoc
+from textwrap import indent
 from typing import Any
 
 from tallystick.sandbox.frames import WINDOW, Call, Crash, Done, Failure, Log, Reply, Start, ToHost
@@ -82,9 +84,7 @@ class Play:
 
 def script(body: str, *definitions: str) -> str:
     """Return a module whose ``orchestrate`` has this body; definitions stand before it."""
-    lines = body.strip("\n").splitlines()
-    indent = min(len(line) - len(line.lstrip()) for line in lines if line.strip())
-    inner = "\n".join(f"    {line[indent:]}" for line in lines)
+    inner = indent(cleandoc(body), "    ")
     return "\n".join([*definitions, "async def orchestrate(ctx, args):", inner, ""])
 
 

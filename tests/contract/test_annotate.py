@@ -1,6 +1,7 @@
 """Annotation adds the sites and changes nothing else (contract.md, section 2)."""
 
 import ast
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -99,6 +100,15 @@ def test_a_site_that_is_not_the_right_one_is_refused(own: str) -> None:
     with pytest.raises(ScriptSyntaxError, match="not its own site, f/#1") as caught:
         read_script(f'async def f(ctx):\n    await ctx.run("a", {{}}, _site={own})\n')
     assert (caught.value.violation.rule, caught.value.violation.span.line) == ("R00", 2)
+
+
+def test_a_race_in_an_f_string_is_annotated_where_the_grammar_has_room_for_its_quotes() -> None:
+    source = 'async def f(ctx):\n    return f"{await ctx.race([a(), b()])}"\n'
+    if sys.version_info >= (3, 12):
+        assert_annotated(source)
+    else:
+        with pytest.raises(ScriptSyntaxError, match="f-string that cannot hold its site"):
+            read_script(source)
 
 
 def test_an_f_string_that_shows_its_own_source_cannot_hold_a_call() -> None:

@@ -226,9 +226,11 @@ def test_depth_is_limited_so_that_nothing_can_hold_itself() -> None:
 def test_size_is_limited_also_where_parts_are_shared() -> None:
     canonical("x" * (MAX_BYTES - 5))
     shared: Any = ["x" * 1000]
+    hollow: Any = []
     for _ in range(60):
-        shared = [shared, shared]
-    for large in ("x" * MAX_BYTES, [None] * (MAX_BYTES + 1), [0.5] * (MAX_BYTES // 8), {"k" * MAX_BYTES: 1}, shared):
+        shared, hollow = [shared, shared], [hollow, hollow]
+    floats = [0.5] * (MAX_BYTES // 8)
+    for large in ("x" * MAX_BYTES, [None] * (MAX_BYTES + 1), floats, {"k" * MAX_BYTES: 1}, shared, hollow):
         with pytest.raises(PayloadError, match="payload is larger than 1,048,576 bytes"):
             canonical(large)
 

@@ -359,6 +359,16 @@ def test_every_tree_has_sites() -> None:
     """) == ["<module>/#1", "<module>/#2", "K/#1", "K.f/#1"]
 
 
+def test_syntax_of_a_later_python_is_walked_too() -> None:
+    class Later(ast.stmt):
+        _fields = ("value",)
+
+    call = ast.parse("ctx.run('a', {})", mode="eval").body
+    later = Later()
+    later.value = call  # type: ignore[attr-defined]  # a field that only this class has
+    assert assign_sites(ast.Module([later], [])) == {call: "<module>/#1"}
+
+
 def test_a_tree_beyond_the_limit_is_refused_at_the_node_that_passes_it() -> None:
     shallow = "async def f(ctx):\n    x = " + "1 + " * (MAX_DEPTH - 10) + "2"
     assert collect_sites(ast.parse(shallow)) == []

@@ -103,6 +103,6 @@ class MemoryAgainstModel(LmdbAgainstModel):
         return MemoryStore(self.disk)
 
 
-LmdbAgainstModel.TestCase.settings = settings(max_examples=settings().max_examples // 4)
 TestLmdbAgainstModel = LmdbAgainstModel.TestCase
 TestMemoryAgainstModel = MemoryAgainstModel.TestCase
+TestLmdbAgainstModel.settings = TestMemoryAgainstModel.settings = settings(max_examples=settings().max_examples // 4)

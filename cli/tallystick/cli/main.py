@@ -88,10 +88,7 @@ def _run(arguments: list[str], *, as_json: bool) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - the last resort: a person gets a line, the file the traceback
-        with tempfile.NamedTemporaryFile("w", prefix="tally-error-", suffix=".txt", delete=False) as file:
-            traceback.print_exc(file=file)
-        what = f"internal error, {type(error).__name__}: {error}"
-        return _report(TallyError(what, hint=f"please report it; the traceback is in {file.name}"), as_json=as_json)
+        return _report_internal(error, as_json=as_json)
 
 
 def _report(error: TallyError, *, as_json: bool) -> int:
@@ -99,6 +96,21 @@ def _report(error: TallyError, *, as_json: bool) -> int:
 
     report_error(error, as_json=as_json)
     return error.exit_code
+
+
+def _report_internal(error: Exception, *, as_json: bool) -> int:
+    """Report a mistake of our own with the standard library alone: what is broken may be anything else."""
+    with tempfile.NamedTemporaryFile("w", prefix="tally-error-", suffix=".txt", delete=False) as file:
+        traceback.print_exception(error, file=file)
+    message = f"internal error, {type(error).__name__}: {error}"
+    hint = f"please report it; the traceback is in {file.name}"
+    sys.stderr.write(f"{message}; {hint}\n")
+    if as_json:
+        import json
+
+        body = {"error": {"code": TallyError.code, "message": message, "hint": hint}, "details": None}
+        sys.stdout.write(json.dumps(body) + "\n")
+    return FAILED
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
     from tallystick.contract.bounds_flow import Query
 
+_MAX_STEPS = 6
 _LENGTHS = frozenset({Measure.LENGTH, Measure.SHORTNESS})
 
 
@@ -49,36 +50,45 @@ class Values:
             path: steps into the value.
             about: the quantity on which the result may be an effect; any other yields a constant.
         """
-        with self._bounds.guard() as allowed:
-            if not allowed:
-                return UNBOUNDED
-            match node:
-                case ast.Name():
-                    return self._name(node, place, measure, path, about)
-                case ast.Await() | ast.NamedExpr():
-                    return self.evaluate(node.value, place, measure, path, about)
-                case ast.IfExp():
-                    body = self.evaluate(node.body, place, measure, path, about)
-                    return body.join(self.evaluate(node.orelse, place, measure, path, about))
-                case ast.BoolOp():
-                    joined = constant(NEVER)
-                    for value in node.values:
-                        joined = joined.join(self.evaluate(value, place, measure, path, about))
-                    return joined
-                case ast.Call():
-                    return self._bounds.calls.evaluate(node, place, measure, path, about)
-                case ast.Subscript(slice=index) if not isinstance(index, ast.Slice):
-                    step = index.value if isinstance(index, ast.Constant) and _is_key(index.value) else Part.ANY
-                    return self.evaluate(node.value, place, measure, (step, *path), about)
-            if path:
-                return self._part(node, place, measure, path, about)
-            if measure in _LENGTHS:
-                return self._length(node, place, measure, about)
-            return self._number(node, place, measure, about)
+        bounds = self._bounds
+        if not bounds.may_go_on():
+            return UNBOUNDED
+        bounds.depth += 1
+        try:
+            return self._evaluate(node, place, measure, path, about)
+        finally:
+            bounds.depth -= 1
+
+    def _evaluate(
+        self, node: ast.expr, place: Place, measure: Measure, path: Steps, about: "Query | None"
+    ) -> Effect:
+        match node:
+            case ast.Name():
+                return self._name(node, place, measure, path, about)
+            case ast.Await() | ast.NamedExpr():
+                return self.evaluate(node.value, place, measure, path, about)
+            case ast.IfExp():
+                body = self.evaluate(node.body, place, measure, path, about)
+                return body.join(self.evaluate(node.orelse, place, measure, path, about))
+            case ast.BoolOp():
+                joined = constant(NEVER)
+                for value in node.values:
+                    joined = joined.join(self.evaluate(value, place, measure, path, about))
+                return joined
+            case ast.Call():
+                return self._bounds.calls.evaluate(node, place, measure, path, about)
+            case ast.Subscript(slice=index) if not isinstance(index, ast.Slice):
+                step = index.value if isinstance(index, ast.Constant) and _is_key(index.value) else Part.ANY
+                return self.evaluate(node.value, place, measure, (step, *path), about)
+        if path:
+            return self._part(node, place, measure, path, about)
+        if measure in _LENGTHS:
+            return self._length(node, place, measure, about)
+        return self._number(node, place, measure, about)
 
     def _name(self, node: ast.Name, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
         scope = place.scope.resolve(node.id)
-        if scope is None:
+        if scope is None or len(path) > _MAX_STEPS:
             return UNBOUNDED
         query = self._bounds.query(scope, node.id, measure, path)
         return NOTHING if query == about else constant(self._bounds.variable(query, place))
@@ -181,7 +191,7 @@ class Values:
                 left, right = self._linear(node.left, place), self._linear(node.right, place)
                 for scale, other in ((left, right), (right, left)):
                     if scale.keys() <= {""}:
-                        return {name: clamped(factor * scale.get("", 0)) for name, factor in other.items()}
+                        return {name: _product(factor, scale.get("", 0)) for name, factor in other.items()}
         exact = self._bounds.exactly(node, place)
         if exact is not None:
             return {"": exact}
@@ -307,6 +317,10 @@ class Values:
         if measure is Measure.LENGTH and not path:
             return effect.plus(constant(self._bounds.changes.growth_inside_containers()))
         return effect
+
+
+def _product(left: Number, right: Number) -> Number:
+    return 0 if not left or not right else clamped(left * right)
 
 
 def _is_key(value: object) -> bool:

@@ -159,7 +159,7 @@ class History:
         self.updated = event.at
 
     def _start_attempt(self, event: AttemptStarted) -> None:
-        self._require(event.attempt == len(self.attempts) + 1, f"attempt {event.attempt} is out of order")
+        self._require(event.attempt not in self.attempts, f"attempt {event.attempt} starts twice")
         self._require(event.identity not in self.records, f"attempt {event.attempt} is for a committed identity")
         attempt = Attempt(event)
         self.attempts[event.attempt] = attempt

@@ -33,7 +33,7 @@ class LiveRun:
         self.in_flight = 0
         self.saved = 0
         self._reserved = 0
-        self._attempts = len(history.attempts)
+        self._attempts = max(history.attempts, default=0)
         self._executions: Counter[str] = Counter(history.executions)
         self._room: asyncio.Event | None = None
 

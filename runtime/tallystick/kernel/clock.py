@@ -8,7 +8,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from anyio import CancelScope, sleep
 from anyio.lowlevel import checkpoint
@@ -130,7 +130,7 @@ class ManualClock:
             self._elapsed = max(self._elapsed, timer.due[0])
             timer.callback()
             await _rest()
-        self._elapsed = target
+        self._elapsed = max(self._elapsed, target)
 
 
 class _ManualTimer:
@@ -145,11 +145,19 @@ class _ManualTimer:
         self.callback = None
 
 
+_resting: set["asyncio.Task[Any]"] = set()
+
+
 async def _rest() -> None:
     """Wait until every other task waits for something. Like anyio's wait_all_tasks_blocked, without its real sleeps."""
     current = asyncio.current_task()
-    while True:
-        await checkpoint()
-        waits = (getattr(task, "_fut_waiter", None) for task in asyncio.all_tasks() if task is not current)
-        if all(waiter is not None and not waiter.done() for waiter in waits):
-            return
+    assert current is not None
+    _resting.add(current)
+    try:
+        while True:
+            await checkpoint()
+            waits = (getattr(task, "_fut_waiter", None) for task in asyncio.all_tasks() - _resting)
+            if all(waiter is not None and not waiter.done() for waiter in waits):
+                return
+    finally:
+        _resting.discard(current)

@@ -27,7 +27,7 @@ from tallystick.contract.events import AnyEvent, FileRef
 from tallystick.store.codec import FORMAT, check_run_id, encode_events, events_of, is_run_id, seal, unseal
 from tallystick.store.failures import DOCTOR_HINT
 from tallystick.store.files import ArtifactFiles
-from tallystick.store.folders import private_folder, sync_folder
+from tallystick.store.folders import private_folder
 from tallystick.store.lock import StoreLock
 from tallystick.store.mapped_file import MappedFile, Transaction
 from tallystick.store.protocol import RunRow
@@ -65,7 +65,6 @@ class LmdbStore:
                     self._tables = Tables(self._file.tables)
                     self._last = self._tables.last_sequence(transaction)
                 self._artifacts = ArtifactFiles(path / "artifacts")
-                sync_folder(path)
             except BaseException:
                 self._file.close()
                 raise
@@ -75,6 +74,7 @@ class LmdbStore:
 
     def append(self, events: Sequence[AnyEvent], rows: Sequence[RunRow] = ()) -> int:
         """Write events and run rows in one durable transaction; see ``protocol.Store.append``."""
+        self._file.check_open()
         with self._appending:
             sequence = self._last + 1
             body = encode_events(events)
@@ -86,8 +86,6 @@ class LmdbStore:
 
             if events or rows:
                 self._file.write(write)
-            else:
-                self._file.check_open()
             self._last += len(events)
             return sequence
 
@@ -153,6 +151,7 @@ class LmdbStore:
             StoreCorruptError: the log itself is damaged; nothing was changed.
             StoreUnavailableError: the disk or the map refused; nothing was changed.
         """
+        self._file.check_open()
         with self._appending:
             return self._file.write(lambda transaction: self._tables.rebuild(transaction, row_of))
 

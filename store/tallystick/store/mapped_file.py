@@ -17,6 +17,7 @@ from lmdb import _Database as Table
 
 from tallystick.contract.errors import StoreClosedError, StoreCorruptError, StoreUnavailableError
 from tallystick.store.failures import DOCTOR_HINT, from_lmdb, from_os, mebibytes
+from tallystick.store.folders import sync_folder
 from tallystick.store.guard import ShareGuard
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"
@@ -165,6 +166,7 @@ class MappedFile:
                 for name, rows in initial.items():
                     for key, value in rows.items():
                         transaction.put(key, value, db=self.tables[name])
+            sync_folder(self._path.parent)
         else:
             raise StoreCorruptError(f"{self._path} is empty, but the store was in use", hint=DOCTOR_HINT)
 

@@ -199,11 +199,12 @@ def _needs_of(name: Any, graph: dict[Any, Any]) -> list[str]:
 def _refuse_cycle(needs: dict[str, list[str]]) -> None:
     left = dict(needs)
     while left:
-        free = [name for name, wanted in left.items() if not any(need in left for need in wanted)]
-        if not free:
+        before = len(left)
+        for name, wanted in needs.items():
+            if name in left and not any(need in left for need in wanted):
+                del left[name]
+        if len(left) == before:
             raise ValueError(f"ctx.dag: {_cycle(left)} wait for each other")
-        for name in free:
-            del left[name]
 
 
 def _cycle(left: dict[str, list[str]]) -> str:

@@ -145,9 +145,7 @@ class Trampoline:
         except StopIteration as stop:
             self._settle(task, stop.value, None)
         except Exception as raised:  # noqa: BLE001 - a branch may end in any error; its parent gets it
-            trace = raised.__traceback__
-            raised.__traceback__ = trace and trace.tb_next  # this frame would tie the error to the whole trampoline
-            self._settle(task, None, raised)
+            self._settle(task, None, _untied(raised))
         else:
             self._accept(task, request)
 
@@ -197,6 +195,13 @@ class Trampoline:
             take=invocation.take,
             seen=task.seen,
         )
+
+
+def _untied(error: Exception) -> Exception:
+    """Take the stepping frame off an error's traceback: it would tie the error and the trampoline into a cycle."""
+    trace = error.__traceback__
+    error.__traceback__ = trace.tb_next if trace is not None else None
+    return error
 
 
 def _merged(parts: list[Seen]) -> Seen:

@@ -1,0 +1,192 @@
+"""How often loops go round (contract.md, section 4, R03).
+
+A ``for`` goes round once per item. Beyond that, any loop is capped by a quantity that moves one way in every round
+and is stopped by a condition: a counter, the length of a list that grows, a queue that shrinks, wherever in the
+round it is tested.
+"""
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from tallystick.contract.bounds_effect import INF, NEVER, Effect, Measure, Number, plus, times
+from tallystick.contract.scopes import Block, Comprehension, Kind, Place, Scope
+
+if TYPE_CHECKING:
+    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds_flow import Query
+
+
+class Cap(NamedTuple):
+    """A bound on rounds: of the statements of the body behind number ``behind``, -1 for all of them."""
+
+    behind: int
+    rounds: Number
+
+
+class Loops:
+    """Bounds of the rounds of loops and comprehensions."""
+
+    def __init__(self, bounds: "Bounds") -> None:
+        self._bounds = bounds
+        self._caps: dict[ast.AST, list[Cap]] = {}
+
+    def rounds(self, loop: ast.AST, index: int = -1) -> Number:
+        """Return how often a loop goes round at most; of the statement ``index`` of its body, if one is given."""
+        if loop not in self._caps:
+            self._caps[loop] = [Cap(-1, INF)]  # while it is being computed
+            depth, self._bounds.depth = self._bounds.depth, self._bounds.depth + 1
+            caps = list(self._compute(loop))
+            self._bounds.depth = depth
+            self._caps[loop] = [Cap(-1, INF), *caps]
+        return min(cap.rounds for cap in self._caps[loop] if cap.behind < max(index, 0))
+
+    def repetitions(self, place: Place) -> Number:
+        """Return how often a place is executed in one run of its function at most."""
+        total, index = self.within_statement(place), place.index
+        for block, owner in place.owners():
+            statement = owner.statement
+            if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+                if block.role == "body":
+                    total = times(total, self.rounds(statement, index))
+                elif block.role == "test":
+                    total = times(total, plus(self.rounds(statement), 1))
+            index = owner.index
+        return total
+
+    def within_statement(self, place: Place) -> Number:
+        """Return how often the comprehensions around a place repeat it."""
+        total: Number = 1
+        while place.outer is not None:
+            node = place.scope.node
+            assert isinstance(node, Comprehension)
+            place = place.outer
+            total = times(total, self.comprehension(node, place))
+        return total
+
+    def comprehension(self, node: Comprehension, place: Place) -> Number:
+        """Return how many items a comprehension at ``place`` goes through at most."""
+        inside = self._bounds.values.inside(node, place)
+        total: Number = 1
+        for number, generator in enumerate(node.generators):
+            total = times(total, self._bounds.number(generator.iter, inside if number else place, Measure.LENGTH))
+        return total
+
+    def extends_itself(self, loop: ast.For | ast.AsyncFor, place: Place) -> bool:
+        """Whether a ``for`` appends to the very list it goes through, so that it need not end."""
+        for scope, name in self._bounds.changes.origins(loop.iter, place):
+            query = self._bounds.query(scope, name, Measure.LENGTH)
+            for change in (*scope.changes.get(name, ()), *scope.definitions.get(name, ())):
+                if change.kind not in {Kind.CHANGE, Kind.AUGMENT} or loop not in change.place.loops():
+                    continue
+                if change.place.function is place.function and self._bounds.flow.effect(query, change).gain > 0:
+                    return True
+        return False
+
+    def _compute(self, loop: ast.AST) -> Iterator[Cap]:
+        body = next(block for block in self._bounds.survey.blocks[loop] if block.role == "body")
+        assert body.owner is not None
+        place = body.owner
+        ends = self._bounds.flow.block(None, body)
+        if ends.normal is None and ends.continues is None:
+            yield Cap(-1, 1)  # there is no second round
+            return
+        if isinstance(loop, ast.For | ast.AsyncFor):
+            items = self._bounds.number(loop.iter, place, Measure.LENGTH)
+            if items < INF and not self.extends_itself(loop, place):
+                yield Cap(-1, items)
+                if ends.breaks is None:
+                    return
+        for scope, name, measures in self._candidates(loop, body):
+            for measure in measures:
+                yield from self._stopped_by(loop, body, place, self._bounds.query(scope, name, measure))
+
+    def _candidates(self, loop: ast.AST, body: Block) -> Iterator[tuple[Scope, str, tuple[Measure, Measure]]]:
+        """Yield the variables of the function that the loop tests, as numbers or as lengths."""
+        seen = set()
+        for test in _tests(loop):
+            for name, measures in _tested(test):
+                scope = body.scope.resolve(name)
+                if scope is body.scope and (name, measures) not in seen:
+                    seen.add((name, measures))
+                    if not self._bounds.changes.elsewhere(scope, name):
+                        yield scope, name, measures
+
+    def _stopped_by(self, loop: ast.AST, body: Block, place: Place, query: "Query") -> Iterator[Cap]:
+        """Yield the caps that follow if the quantity surely grows in each round and is stopped at a limit."""
+        bounds, flow = self._bounds, self._bounds.flow
+        assert isinstance(loop, ast.stmt)
+        opposite = query._replace(measure=query.measure.negated)
+        step = flow.round(opposite, loop)
+        if step is None or step.gain > -1 or step.base != NEVER or step.gain == NEVER:
+            return
+        least = bounds.variable(opposite, place)  # the quantity begins at -least or above
+        if query.measure is Measure.LENGTH:
+            least = min(least, 0)
+        if least == INF:
+            return
+        gain = -step.gain
+        start = self._single_step_from(query, loop, place) if gain == 1 else None
+        with bounds.assuming_single_steps(query, start):
+            head = flow.head(query, loop)
+        if head.is_constant and head.base < INF:
+            yield Cap(-1, _count(plus(head.base, least), gain))
+        with bounds.assuming_single_steps(query, None if start is None else plus(start, 1)):
+            whole = flow.round(query, loop)
+            if whole is not None and whole.is_constant and whole.base < INF:
+                yield Cap(-1, _count(plus(whole.base, least), gain))
+            before = flow.head(opposite, loop)
+            for index, statement in enumerate(body.statements):
+                outcome = flow.statement(opposite, body, index).normal
+                if isinstance(statement, ast.If | ast.Assert):
+                    after = flow.statement(query, body, index).normal
+                    if after is not None and after.is_constant and after.base < INF and before.base == NEVER:
+                        rounds = _count(plus(plus(after.base, least), before.gain), gain)
+                        yield Cap(index, rounds)
+                        yield Cap(-1, plus(rounds, 1))
+                if outcome is None:
+                    break
+                before = before.then(outcome)
+
+    def _single_step_from(self, query: "Query", loop: ast.stmt, place: Place) -> Number | None:
+        """Return where a quantity starts, at most, that moves by exactly one in each round; None if it may not."""
+        whole = self._bounds.flow.round(query, loop)
+        if whole != Effect(1, NEVER):
+            return None
+        return self._bounds.variable(query, place)
+
+
+def _count(distance: Number, gain: Number) -> Number:
+    """Return how many rounds begin at or below a limit that lies ``distance`` above the start."""
+    return max(distance // gain + 1, 0) if distance < INF else INF
+
+
+def _tests(loop: ast.AST) -> Iterator[ast.expr]:
+    """Yield the conditions that a loop checks itself, not those of functions defined in it."""
+    if isinstance(loop, ast.While):
+        yield loop.test
+    waiting: list[ast.AST] = list(loop.body) if isinstance(loop, ast.While | ast.For | ast.AsyncFor) else []
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If | ast.Assert):
+            yield node.test
+        if isinstance(node, ast.stmt | ast.excepthandler | ast.match_case) and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef
+        ):
+            waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+
+
+_NUMBER = (Measure.UPPER, Measure.LOWER)
+_LENGTH = (Measure.LENGTH, Measure.SHORTNESS)
+
+
+def _tested(test: ast.expr) -> Iterator[tuple[str, tuple[Measure, Measure]]]:
+    for node in ast.walk(test):
+        match node:
+            case ast.Name():
+                yield node.id, _NUMBER
+                yield node.id, _LENGTH
+            case ast.NamedExpr():
+                yield node.target.id, _NUMBER
+
+
