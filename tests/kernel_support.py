@@ -21,11 +21,11 @@ from tallystick.kernel import (
 from tallystick.kernel.child import Spec
 
 
-class Boom(Exception):
+class Boom(Exception):  # noqa: N818 - short, for it stands everywhere
     """A fault: it crashes a puppet."""
 
 
-class Wrong(Exception):
+class Wrong(Exception):  # noqa: N818 - as Boom
     """An expected error: a puppet answers it."""
 
 
@@ -146,14 +146,17 @@ class Outcome:
     def __init__(self) -> None:
         self.value: Any = None
         self.error: Exception | None = None
-        self.done = False
+        self._done = False
+
+    def done(self) -> bool:
+        return self._done
 
     async def run(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         try:
             self.value = await coroutine
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the test looks at it
             self.error = error
-        self.done = True
+        self._done = True
 
 
 @asynccontextmanager

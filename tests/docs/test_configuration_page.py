@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from docs_support import DOCS, rows
+from docs_support import DOCS, rows, sources
 from tallystick.contract.capability import Envelope
 from tallystick.engine.config import CapabilityPolicy, Config, DaemonSettings, SandboxSettings
 from tallystick.engine.messages import Limits
@@ -54,6 +54,14 @@ def test_each_limit_stands_with_its_default() -> None:
         default = getattr(envelope, names.get(name, name))
         expected[name] = words.get(default) or json.dumps(default)
     assert documented("limits", 2) == expected
+
+
+def test_each_variable_of_the_environment_is_named() -> None:
+    named = set(re.findall(r"^\| `(TALLYSTICK_[A-Z]+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    read = {
+        name for path in sources() for name in re.findall(r"\"(TALLYSTICK_[A-Z]+)", path.read_text(encoding="utf-8"))
+    }
+    assert named == read
 
 
 def test_ceilings_without_an_option_are_as_stated() -> None:

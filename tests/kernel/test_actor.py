@@ -4,8 +4,8 @@ from typing import Any
 
 import anyio
 import pytest
-from kernel_support import Boom, Do, Puppet, Wrong, beside, forever, give, hold, puppet, stage, throw
 
+from kernel_support import Boom, Do, Puppet, Wrong, beside, forever, give, hold, puppet, stage, throw
 from tallystick.kernel import (
     Actor,
     ActorDiedError,
@@ -32,7 +32,8 @@ def run_task(task: Any, *, reply: bool = False) -> Do:
     async def act(actor: Puppet) -> object:
         if reply:
             return actor.defer(task)
-        return actor.spawn(task)
+        actor.spawn(task)
+        return None
 
     return Do(act)
 
@@ -90,7 +91,7 @@ async def test_a_message_left_during_the_back_off_is_handled_after_the_restart()
         assert on.statuses == {"puppet": "restarting"}
         asked = start(child.ref.ask(give("from the next life")))
         await on.clock.advance(0)
-        assert not asked.done
+        assert not asked.done()
         await on.clock.advance(0.1)
         assert asked.value == "from the next life"
     assert log == []
@@ -145,7 +146,13 @@ async def test_what_fails_after_a_crash_is_noted_on_it() -> None:
 
 
 async def test_a_clean_up_that_takes_too_long_is_cut_off() -> None:
-    child = puppet(end=lambda _: anyio.sleep_forever(), shutdown=3.0)
+    ends = [anyio.Event(), anyio.Event()]
+    ends[1].set()
+
+    async def slow_at_first(_: Puppet) -> None:
+        await ends.pop(0).wait()
+
+    child = puppet(end=slow_at_first, shutdown=3.0)
     async with stage(child) as on:
         child.ref.tell(throw(Boom()))
         await on.clock.advance(2.9)
@@ -156,8 +163,6 @@ async def test_a_clean_up_that_takes_too_long_is_cut_off() -> None:
         assert "did not stop within 3 s" in error.__notes__[0]
         await on.clock.advance(0.1)
         assert await child.ref.ask(give("again")) == "again"
-        child_error = None
-    assert child_error is None
 
 
 async def test_a_cancellation_that_nobody_asked_for_is_a_crash() -> None:
@@ -193,7 +198,7 @@ async def test_a_deferred_reply_leaves_the_actor_free_for_others() -> None:
     async with stage(child) as on, beside() as start:
         asked = start(child.ref.ask(settle_later(deferred)))
         assert await child.ref.ask(give("meanwhile")) == "meanwhile"
-        assert not asked.done
+        assert not asked.done()
         deferred.resolve(7)
         await on.clock.advance(0)
         assert asked.value == 7
@@ -253,6 +258,7 @@ async def test_the_result_of_a_deferring_task_is_the_reply() -> None:
         assert on.reports == []
         with pytest.raises(ActorDiedError):
             await child.ref.ask(run_task(boom, reply=True))
+        await on.clock.advance(0)
         assert on.decisions == [("root/puppet", "restart")]
 
 
@@ -278,7 +284,8 @@ async def test_a_failing_task_crashes_its_actor_even_in_the_middle_of_a_message(
 
 
 async def test_a_task_may_change_its_actors_state_and_end() -> None:
-    child = puppet(log=(log := []))
+    log: list[str] = []
+    child = puppet(log=log)
 
     async def write(actor: Puppet) -> None:
         async def task(word: str) -> None:
@@ -299,7 +306,8 @@ async def test_an_actor_may_let_its_calls_settle_while_it_stops() -> None:
         await settle.wait()
         return "settled"
 
-    child = puppet(log=(log := []), end=lambda actor: actor.drain())
+    log: list[str] = []
+    child = puppet(log=log, end=lambda actor: actor.drain())
     async with beside() as start:
         async with stage(child) as on:
             asked = [start(child.ref.ask(run_task(call, reply=True))) for _ in range(2)]
@@ -323,7 +331,8 @@ async def test_a_drain_waits_for_tasks_begun_after_others_had_ended() -> None:
             await actor.drain()
         await actor.drain()
 
-    child = puppet(log=(log := []))
+    log: list[str] = []
+    child = puppet(log=log)
     async with stage(child):
         await child.ref.ask(Do(twice))
     assert log == ["+puppet", "one", "two", "-puppet"]
@@ -408,7 +417,8 @@ async def test_an_actor_may_end_itself() -> None:
         actor.stop()
         return "last words"
 
-    child = puppet(log=(log := []), restart="transient")
+    log: list[str] = []
+    child = puppet(log=log, restart="transient")
     async with stage(child) as on:
         assert await child.ref.ask(Do(last)) == "last words"
         await on.clock.advance(0)

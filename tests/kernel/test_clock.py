@@ -1,14 +1,15 @@
 """The manual clock moves time exactly as far as it is told; the system's clock is the system's."""
 
 import ast
+from functools import partial
 from pathlib import Path
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kernel_support import beside
 
+from kernel_support import beside
 from tallystick import kernel
 from tallystick.kernel import ManualClock, SystemClock, cancel_after
 
@@ -51,7 +52,7 @@ async def test_unix_time_and_monotonic_time_move_together() -> None:
 async def test_callbacks_of_one_instant_run_in_the_order_they_were_set() -> None:
     clock, calls = ManualClock(), list[int]()
     for number in range(5):
-        clock.call_later(1, lambda number=number: calls.append(number))
+        clock.call_later(1, partial(calls.append, number))
     await clock.advance(1)
     assert calls == [0, 1, 2, 3, 4]
 
@@ -109,8 +110,12 @@ async def test_a_body_that_ends_in_time_is_left_alone(seconds: float | None) -> 
 @given(st.lists(st.floats(0.001, 100), max_size=20), st.lists(st.floats(0, 30), max_size=10))
 async def test_however_time_is_cut_every_callback_runs_at_its_own_instant(due: list[float], steps: list[float]) -> None:
     clock, ran = ManualClock(), list[tuple[float, float]]()
+
+    def callback(seconds: float) -> None:
+        ran.append((seconds, clock.monotonic()))
+
     for seconds in due:
-        clock.call_later(seconds, lambda seconds=seconds: ran.append((seconds, clock.monotonic())))
+        clock.call_later(seconds, partial(callback, seconds))
     for step in steps:
         await clock.advance(step)
     assert ran == [(seconds, seconds) for seconds in sorted(due) if seconds <= clock.monotonic()]

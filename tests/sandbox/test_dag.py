@@ -47,6 +47,12 @@ def test_what_needs_a_failed_node_does_not_run_and_the_rest_does() -> None:
     assert len(play.calls) == 3
 
 
+def test_nothing_runs_behind_a_failed_first_node() -> None:
+    play = played("return await ctx.dag(graph(ctx))", DIAMOND, by=failing(["first", {}]))
+    assert play.crash.capability_error == 1
+    assert len(play.calls) == 1
+
+
 def test_a_long_chain_behind_a_failed_node_is_left_out() -> None:
     body = """
     names = [f"n{i}" for i in range(2000)]

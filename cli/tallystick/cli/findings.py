@@ -40,7 +40,7 @@ def counterexample(found: Counterexample, old: NamedSource, new: NamedSource) ->
     if found.new_span is not None:
         text.append("\n   in the rewrite:", "dim")
         text.append("\n").append_text(_quoted(new, found.new_span, found.new_text or "", "bold red"))
-    if found.moved_to is not None:
+    if found.moved_to is not None and found.moved_to not in found.message:
         text.append("\n   = ", "blue").append(f"note: an equal call stands at {plain(found.moved_to)}")
     return _closing(text, found.hint)
 

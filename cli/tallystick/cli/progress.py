@@ -76,13 +76,14 @@ def event_line(progress: Progress) -> Text | None:
         return None
     mark, style = _MARKS[progress.kind]
     text = Text.assemble((f"  {mark} ", style))
-    if progress.identity is not None:
-        text.append(f"{plain(progress.capability):<16} {plain(str(progress.identity))}")
+    parts = []
+    if progress.identity is not None and str(progress.identity) not in progress.text:
+        parts.append(f"{plain(progress.capability):<16} {plain(str(progress.identity))}".lstrip())
     if progress.cost_usd is not None:
-        text.append(f"  {money(progress.cost_usd)}", "cyan")
+        parts.append(money(progress.cost_usd))
     if progress.text:
-        text.append("  " if progress.identity is not None else "").append(plain(progress.text).replace("\n", "\n    "))
-    return text
+        parts.append(plain(progress.text).replace("\n", "\n    "))
+    return text.append("  ".join(parts))
 
 
 def status_line(run: str, phase: str, latest: Progress, seconds: float) -> Text:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from tallystick.cli.fields import Fields
 from tallystick.cli.findings import count
 from tallystick.cli.terminal import money, plain
+from tallystick.cli.values import compact, pretty
 from tallystick.contract.identity import Identity
 from tallystick.engine.messages import (
     AttemptReport,
@@ -24,10 +24,8 @@ from tallystick.engine.messages import (
     Status,
 )
 
-_FIELD_STYLES = {"error": "red", "warning": "yellow", "next": "cyan"}
-
-MAX_RESULT_LINES = 40
-MAX_PAYLOAD = 60
+#: Characters of a payload or a reason in a table.
+MAX_CELL = 60
 MAX_IDENTITIES = 20
 
 _STYLES = {
@@ -52,7 +50,7 @@ def run_summary(report: RunReport) -> RenderableType:
         rows.append(("result", pretty(report.result)))
     if report.status not in ("running", "completed"):
         rows.append(("next", next_step(report)))
-    parts: list[RenderableType] = [headline(report), fields(rows)]
+    parts: list[RenderableType] = [headline(report), Fields(rows)]
     if report.unresolved:
         parts += [
             Text("\nunresolved attempts: paid or not, nobody knows yet", "bold yellow"),
@@ -133,37 +131,39 @@ def launches(of: Sequence[LaunchReport]) -> Table:
 
 
 def attempts(of: Iterable[AttemptReport]) -> Table:
-    """Return the table of attempts: what was asked, how it ended, what it cost."""
-    table = _table("attempt", "identity", "capability", "state", "cost", "started", "payload")
+    """Return the table of attempts: what was asked, how it ended and why, what it cost."""
+    table = _table("attempt", "identity", "capability", "state", "cost", "payload")
+    for column in table.columns[:-1]:
+        column.no_wrap = True  # a narrow terminal takes its room from the payload
     for attempt in of:
-        state = Text(attempt.state, _STYLES.get(attempt.state, "red"))
-        ended = ": ".join(part for part in (attempt.kind or "", attempt.text) if part)
-        state.append(f"\n{shorten(plain(ended))}" if ended else "", "default")
-        if attempt.decision:
-            state.append(f"\n{plain(attempt.decision)}", "default")
-        cost = "unknown" if attempt.cost_usd is None else money(attempt.cost_usd)
-        payload = shorten(msgspec.json.encode(attempt.payload).decode())
         identity = plain(str(attempt.identity)) + (f"\ntake: {plain(attempt.take)}" if attempt.take else "")
+        unknown = "" if attempt.state == "in_flight" else "unknown"
+        why = [": ".join(part for part in (attempt.kind, attempt.text) if part), attempt.decision or ""]
         table.add_row(
             str(attempt.attempt),
             identity,
             attempt.capability,
-            state,
-            "" if attempt.state == "in_flight" else cost,
-            moment(attempt.started),
-            plain(payload),
+            Text(attempt.state, _STYLES.get(attempt.state, "red")),
+            unknown if attempt.cost_usd is None else money(attempt.cost_usd),
+            Text(
+                "\n".join([compact(attempt.payload, MAX_CELL), *(plain(line) for line in why if line)]),
+                no_wrap=True,
+                overflow="ellipsis",
+            ),
         )
     return table
 
 
-def capabilities(of: Iterable[CapabilityInfo]) -> Table:
-    """Return the table of the catalogue."""
-    table = _table("capability", "effect", "estimate", "provider", "payload", "result")
+def capabilities(of: Iterable[CapabilityInfo]) -> Text:
+    """Return the catalogue: a line for each capability, and its payload and result below."""
+    text = Text()
     for info in of:
-        provider = info.provider or Text("none configured", "dim")
-        effect = info.effect.replace("_", "-")
-        table.add_row(info.name, effect, money(info.estimate_usd), provider, plain(info.payload), plain(info.result))
-    return table
+        text.append(f"{info.name:<16}", "bold").append(f"  {info.effect.replace('_', '-'):<14}")
+        text.append(f"  {money(info.estimate_usd):<7}  ", "cyan")
+        text.append(info.provider or "no provider configured", "" if info.provider else "yellow")
+        text.append(f"\n    {plain(info.description)}\n    {plain(info.payload)}\n    -> {plain(info.result)}\n", "dim")
+    text.right_crop(1)
+    return text
 
 
 def doctor(report: DoctorReport) -> Table:
@@ -176,9 +176,9 @@ def doctor(report: DoctorReport) -> Table:
     return table
 
 
-def status(of: Status) -> Text:
+def status(of: Status) -> Fields:
     """Return how the daemon stands."""
-    return fields(
+    return Fields(
         [
             ("daemon", f"running, version {of.version}, process {of.pid}, since {moment(of.started)}"),
             ("home", of.home),
@@ -189,34 +189,9 @@ def status(of: Status) -> Text:
     )
 
 
-def fields(rows: Iterable[tuple[str, str]]) -> Text:
-    """Return names and values in two columns, a value's further lines under its first; empty values are left out."""
-    filled = [(name, plain(value)) for name, value in rows if value]
-    width = max((len(name) for name, _ in filled), default=0)
-    text = Text()
-    for name, value in filled:
-        text.append(f"{'' if not text else chr(10)}  {name:<{width}}  ", "dim")
-        text.append(value.replace("\n", "\n" + " " * (width + 4)), _FIELD_STYLES.get(name, ""))
-    return text
-
-
 def moment(at: float) -> str:
     """Show Unix seconds in the local time zone."""
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def pretty(value: Any) -> str:
-    """Show a JSON-like value, indented, cut to a screenful."""
-    lines = msgspec.json.format(msgspec.json.encode(value), indent=2).decode().split("\n")
-    cut = lines[:MAX_RESULT_LINES]
-    if len(lines) > len(cut):
-        cut.append(f"... {len(lines) - len(cut)} more lines; --json prints all of it")
-    return plain("\n".join(cut))
-
-
-def shorten(text: str, limit: int = MAX_PAYLOAD) -> str:
-    """Cut a text to ``limit`` characters."""
-    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _identities(of: Sequence[Identity]) -> str:

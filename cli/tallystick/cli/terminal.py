@@ -40,12 +40,12 @@ def console(*, stderr: bool = False) -> Console:
 
 def say(content: RenderableType) -> None:
     """Print a part of the answer on stdout."""
-    console().print(content, soft_wrap=isinstance(content, Text))
+    _print(console(), content)
 
 
 def note(content: RenderableType) -> None:
     """Print what accompanies the answer on stderr."""
-    console(stderr=True).print(content, soft_wrap=isinstance(content, Text))
+    _print(console(stderr=True), content)
 
 
 def say_json(value: Any) -> None:
@@ -61,3 +61,8 @@ def report_error(error: TallyError, *, as_json: bool) -> None:
     note(text)
     if as_json:
         say_json(ErrorBody(error=ErrorInfo(error.code, error.message, error.hint), details=error.details))
+
+
+def _print(on: Console, content: RenderableType) -> None:
+    """Print without breaking lines where a terminal or a reader does it better; tables break their own."""
+    on.print(content, soft_wrap=isinstance(content, str | Text) or not on.is_terminal)

@@ -104,7 +104,7 @@ class Callers:
     def parameter(self, function: Scope, name: str, measure: Measure, path: Steps) -> Number:
         """Return the bound of a parameter over every call of its function; INF if some call is not known."""
         references = self.references(function)
-        if not references or self._is_entry(function):
+        if not references or self.is_entry(function):
             return INF
         bound: Number = NEVER
         for reference in references:
@@ -217,7 +217,7 @@ class Callers:
 
     def runs(self, function: Scope) -> Number:
         """Return how often a function's body runs in a launch at most; the module's runs once."""
-        if function.parent is None or (self._is_entry(function) and not self.references(function)):
+        if function.parent is None or (self.is_entry(function) and not self.references(function)):
             return 1
         if function not in self._runs:
             self._runs[function] = INF  # of a function that calls itself
@@ -262,7 +262,8 @@ class Callers:
         for function in self.reaching():
             yield from (reference.place for reference in self.references(function))
 
-    def _is_entry(self, function: Scope) -> bool:
+    def is_entry(self, function: Scope) -> bool:
+        """Whether a function is the one that a launch starts."""
         return function.name == ENTRY and function.parent is self._bounds.survey.module
 
 

@@ -20,6 +20,7 @@ from tallystick.contract.bounds_effect import (
     plus,
     times,
 )
+from tallystick.contract.bounds_flow import is_certain
 from tallystick.contract.scopes import COMPREHENSIONS, Definition, Kind, Part, Place, Scope
 
 if TYPE_CHECKING:
@@ -82,13 +83,13 @@ class Changes:
                     gain = plus(gain, self._bounds.number(argument, place, Measure.LENGTH))
                 return gain
             surely = method in {"pop", "popitem", "remove"} and len(node.args) < 2  # noqa: PLR2004 - pop(key, default) may take nothing
-            return -1 if surely and self._is_certain(change) else 0
+            return -1 if surely and is_certain(change) else 0
         if not isinstance(node, ast.Subscript) or change.value is None:
             return 0  # a deletion
         if isinstance(node.slice, ast.Slice):
             effect = self._bounds.values.evaluate(change.value, place, Measure.LENGTH, change.path)
             return effect.base
-        return 0 if isinstance(node.slice, ast.Constant) or self._is_list(query) else 1
+        return 0 if isinstance(node.slice, ast.Constant) or self.is_list(query.scope, query.name) else 1
 
     def keys_by_name(self, scope: Scope, name: str) -> int:
         """Return how many constant keys are ever assigned to a dict, each of which lengthens it once."""
@@ -98,7 +99,7 @@ class Changes:
                 key = change.node.slice
                 if isinstance(key, ast.Constant):
                     keys.add(repr(key.value))
-        return len(keys) if keys and not self._is_list_variable(scope, name) else 0
+        return len(keys) if keys and not self.is_list(scope, name) else 0
 
     def _shrinks(self, change: Definition) -> Effect:
         """Return what a change does to the negated length."""
@@ -106,7 +107,7 @@ class Changes:
         if isinstance(node, ast.Call):
             method = _method(node)
             if method in {"append", "insert"}:
-                return Effect(-1, NEVER) if self._is_certain(change) else NOTHING
+                return Effect(-1, NEVER) if is_certain(change) else NOTHING
             if method in _ADDS_ONE or method in _ADDS_MANY - {"symmetric_difference_update"}:
                 return NOTHING
             if method in _TAKES_ONE and change.place.outer is None:
@@ -134,26 +135,16 @@ class Changes:
         if isinstance(node.slice, ast.Slice):
             return NOTHING.join(values.evaluate(value, place, query.measure, change.path + query.path))
         effect = NOTHING.join(values.evaluate(value, place, query.measure, change.path + rest))
-        if step is Part.EACH and not self._is_list(query):
+        if step is Part.EACH and not self.is_list(query.scope, query.name):
             effect = effect.join(values.evaluate(node.slice, place, query.measure, rest))
         return effect
 
-    def _is_certain(self, change: Definition) -> bool:
-        """Whether the change happens whenever its statement completes."""
-        statement = change.place.statement
-        if change.place.outer is not None or not isinstance(
-            statement, ast.Expr | ast.Assign | ast.AnnAssign | ast.AugAssign
-        ):
-            return False
-        return not any(isinstance(node, ast.IfExp | ast.BoolOp) for node in ast.walk(statement))
-
-    def _is_list(self, query: "Query") -> bool:
-        return self._is_list_variable(query.scope, query.name)
-
-    def _is_list_variable(self, scope: Scope, name: str) -> bool:
+    def is_list(self, scope: Scope, name: str) -> bool:
+        """Whether a variable never holds anything but a list that is written out where it is assigned."""
         return all(
-            definition.kind is Kind.ASSIGN and not definition.path and isinstance(definition.value, ast.List | ast.ListComp)
-            for definition in scope.definitions.get(name, ())
+            one.kind is Kind.AUGMENT
+            or (one.kind is Kind.ASSIGN and not one.path and isinstance(one.value, ast.List | ast.ListComp))
+            for one in scope.definitions.get(name, ())
         )
 
     # Other names for the same object
@@ -181,6 +172,19 @@ class Changes:
         owner = change.place.scope.resolve(change.name) if change.name else None
         query = self._bounds.query(owner or change.place.scope, change.name, Measure.LENGTH)
         return times(max(self._gain(change, query), 0), self._bounds.callers.executions(change.place))
+
+    def gain_after(self, name: ast.Name, place: Place) -> Number:
+        """Return by how much a variable's object may grow in its own function once ``place`` has been passed."""
+        scope = place.scope.resolve(name.id)
+        total: Number = 0
+        for change in () if scope is None else scope.changes.get(name.id, ()):
+            if change.place.function is place.function and _may_follow(change, name, place):
+                total = plus(total, self.total_gain(change))
+        return total
+
+    def origins(self, node: ast.expr, place: Place) -> set[Holder]:
+        """Return the variables whose object an expression's value may be, or may be a view of."""
+        return self._origins(node, place)[0]
 
     def growth_inside_containers(self) -> Number:
         """Return by how much all changes of objects that containers hold may lengthen any one of them."""
@@ -257,8 +261,10 @@ class Changes:
             case ast.Name():
                 scope = place.scope.resolve(node.id)
                 return (set() if scope is None else {(scope, node.id)}), False
-            case ast.Await() | ast.NamedExpr():
+            case ast.Await():
                 return self._origins(node.value, place)
+            case ast.NamedExpr():
+                return _union(self._origins(node.value, place), self._origins(node.target, place))
             case ast.IfExp():
                 return _union(self._origins(node.body, place), self._origins(node.orelse, place))
             case ast.BoolOp():
@@ -321,6 +327,13 @@ class Changes:
             if isinstance(value, ast.Name) or self._origins(value, definition.place) != (set(), False):
                 return {holder}, True
         return set(), False
+
+
+def _may_follow(change: Definition, name: ast.Name, place: Place) -> bool:
+    node = change.node
+    assert isinstance(node, ast.expr | ast.stmt)
+    later = (node.lineno, node.col_offset) > (name.lineno, name.col_offset)
+    return later or not set(change.place.loops()).isdisjoint(place.loops())
 
 
 def _union(left: tuple[set[Holder], bool], right: tuple[set[Holder], bool]) -> tuple[set[Holder], bool]:

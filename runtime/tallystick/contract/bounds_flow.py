@@ -97,7 +97,7 @@ class Flow:
         """Return the effect of one round of a loop on the rounds after it; None if there is never a second one."""
         body = self._blocks(loop, "body")[0]
         outcome = self.block(query, body)
-        return _either(_before(self._head(query, loop), outcome.normal), _before(self._head(query, loop), outcome.continues))
+        return _either(_before(self.head(query, loop), outcome.normal), _before(self.head(query, loop), outcome.continues))
 
     def block(self, query: Query | None, block: Block) -> Outcome:
         """Return the effect of a block, from its first statement on."""
@@ -140,8 +140,7 @@ class Flow:
         effect = NOTHING
         for definition in self.variable(query.scope, query.name).at.get((block, index), ()):
             step = self.effect(query, definition)
-            skipped = definition.kind is Kind.WALRUS or definition.place.outer is not None
-            effect = effect.then(step.join(NOTHING) if skipped else step)
+            effect = effect.then(step if is_certain(definition) else step.join(NOTHING))
         return effect
 
     def _expressions(self, query: Query, block: Block, index: int) -> Effect:
@@ -231,18 +230,21 @@ class Flow:
         ]
         return _join(outcomes)
 
-    def _head(self, query: Query | None, loop: ast.stmt) -> Effect:
+    def head(self, query: Query | None, loop: ast.stmt) -> Effect:
         """Return the effect of beginning a round: the target gets its value, or the test held."""
         body = self._blocks(loop, "body")[0]
         if not isinstance(loop, ast.While):
             return self.entry(query, body)
         if query is None:
             return NOTHING
-        test = self._blocks(loop, "test")[0]
-        return self._own(query, test, 0).then(self._limit(query, loop.test, body, 0, holds=True))
+        return self.test(query, loop).then(self._limit(query, loop.test, body, 0, holds=True))
+
+    def test(self, query: Query, loop: ast.stmt) -> Effect:
+        """Return the effect of evaluating the test of a ``while``, whatever it says."""
+        return self._own(query, self._blocks(loop, "test")[0], 0) if isinstance(loop, ast.While) else NOTHING
 
     def _loop(self, query: Query | None, loop: ast.While | ast.For | ast.AsyncFor) -> Outcome:
-        head, body = self._head(query, loop), self.block(query, self._blocks(loop, "body")[0])
+        head, body = self.head(query, loop), self.block(query, self._blocks(loop, "body")[0])
         rounds = self._rounds(query, loop, head, body)
         leave: Effect | None = rounds
         if isinstance(loop, ast.While):
@@ -250,8 +252,7 @@ class Flow:
                 leave = None
             elif query is not None:
                 test = self._blocks(loop, "test")[0]
-                own = self._own(query, test, 0)
-                leave = rounds.then(own).then(self._limit(query, loop.test, test, 0, holds=False))
+                leave = rounds.then(self.test(query, loop)).then(self._limit(query, loop.test, test, 0, holds=False))
         orelse = self.block(query, self._blocks(loop, "orelse")[0])
         inside = rounds.then(head)
         return Outcome(
@@ -298,11 +299,11 @@ class Flow:
             case ast.If(), role:
                 return own.then(self._limit(query, statement.test, owner.block, owner.index, holds=role == "body"))
             case ast.While() | ast.For() | ast.AsyncFor(), role:
-                head, body = self._head(query, statement), self.block(query, self._blocks(statement, "body")[0])
+                head, body = self.head(query, statement), self.block(query, self._blocks(statement, "body")[0])
                 rounds = self._rounds(query, statement, head, body)
                 if not isinstance(statement, ast.While) or role == "test":
                     return rounds
-                return rounds.then(head if role == "body" else self._own(query, self._blocks(statement, "test")[0], 0))
+                return rounds.then(head if role == "body" else self.test(query, statement))
             case ast.Try(), "handler":
                 return self.block(query, self._blocks(statement, "body")[0]).during
             case ast.Try(), "orelse":
@@ -316,6 +317,33 @@ class Flow:
                 return _during(body.during, others)
             case _:
                 return own
+
+
+def is_certain(definition: Definition) -> bool:
+    """Whether a definition or change happens whenever the expressions of its statement are evaluated to the end."""
+    place = definition.place
+    if definition.kind is not Kind.WALRUS and not isinstance(definition.node, ast.Call):
+        return place.outer is None
+    statement = place.statement or (place.block.owner and place.block.owner.statement)
+    waiting: list[ast.AST] = [] if statement is None else [statement]
+    while waiting:
+        node = waiting.pop()
+        if node is definition.node:
+            return True
+        match node:
+            case ast.BoolOp():
+                waiting.append(node.values[0])
+            case ast.IfExp():
+                waiting.append(node.test)
+            case ast.Compare():
+                waiting += (node.left, node.comparators[0])
+            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                pass
+            case ast.expr() | ast.keyword():
+                waiting += ast.iter_child_nodes(node)
+            case _:
+                waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+    return False
 
 
 def _during(first: Effect, others: Iterable[Effect]) -> Effect:

@@ -76,11 +76,13 @@ class Loops:
         """Whether a ``for`` appends to the very list it goes through, so that it need not end."""
         for scope, name in self._bounds.changes.origins(loop.iter, place):
             query = self._bounds.query(scope, name, Measure.LENGTH)
-            for change in (*scope.changes.get(name, ()), *scope.definitions.get(name, ())):
-                if change.kind not in {Kind.CHANGE, Kind.AUGMENT} or loop not in change.place.loops():
-                    continue
-                if change.place.function is place.function and self._bounds.flow.effect(query, change).gain > 0:
-                    return True
+            changes = list(scope.changes.get(name, ()))
+            if self._bounds.changes.is_list(scope, name):
+                changes += [one for one in scope.definitions[name] if one.kind is Kind.AUGMENT]
+            for change in changes:
+                if change.place.function is place.function and loop in change.place.loops():
+                    if self._bounds.flow.effect(query, change).gain > 0:
+                        return True
         return False
 
     def _compute(self, loop: ast.AST) -> Iterator[Cap]:
@@ -123,14 +125,16 @@ class Loops:
         least = bounds.variable(opposite, place)  # the quantity begins at -least or above
         if query.measure is Measure.LENGTH:
             least = min(least, 0)
-        if least == INF:
+        if least in {INF, NEVER}:
             return
         gain = -step.gain
         start = self._single_step_from(query, loop, place) if gain == 1 else None
         with bounds.assuming_single_steps(query, start):
             head = flow.head(query, loop)
         if head.is_constant and head.base < INF:
-            yield Cap(-1, _count(plus(head.base, least), gain))
+            tested = flow.test(opposite, loop)
+            if tested.base == NEVER:
+                yield Cap(-1, _count(plus(plus(head.base, least), tested.gain), gain))
         with bounds.assuming_single_steps(query, None if start is None else plus(start, 1)):
             whole = flow.round(query, loop)
             if whole is not None and whole.is_constant and whole.base < INF:
@@ -158,7 +162,9 @@ class Loops:
 
 def _count(distance: Number, gain: Number) -> Number:
     """Return how many rounds begin at or below a limit that lies ``distance`` above the start."""
-    return max(distance // gain + 1, 0) if distance < INF else INF
+    if distance in {INF, NEVER}:
+        return INF if distance == INF else 0
+    return max(distance // gain + 1, 0)
 
 
 def _tests(loop: ast.AST) -> Iterator[ast.expr]:

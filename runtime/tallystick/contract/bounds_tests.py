@@ -80,7 +80,7 @@ class Limits:
                 return -1 if holds else 0
             case Measure.LENGTH:
                 return INF if holds else 0
-        return -1 if holds and query in self._bounds.single_steps else INF
+        return -1 if holds and self._bounds.single_steps.get(query, INF) <= 0 else INF
 
     def _compared(
         self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr, query: "Query", place: Place
@@ -96,7 +96,11 @@ class Limits:
         upward = query.measure in {Measure.LENGTH, Measure.UPPER}
         strict, loose = (ast.Lt, ast.LtE) if upward else (ast.Gt, ast.GtE)
         measure = Measure.UPPER if upward else Measure.LOWER
-        if operator is strict or (operator is ast.NotEq and query in self._bounds.single_steps):
+        if operator is ast.NotEq and query in self._bounds.single_steps:
+            exact = self._bounds.exactly(other, place)
+            if exact is not None and self._bounds.single_steps[query] <= (exact if upward else -exact):
+                operator = strict
+        if operator is strict:
             return plus(self._bounds.number(other, place, measure), -1)
         if operator in {loose, ast.Eq}:
             return self._bounds.number(other, place, measure)

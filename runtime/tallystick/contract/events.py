@@ -179,6 +179,28 @@ class LaunchEnded(Event, frozen=True, kw_only=True, tag="launch_ended"):
     logs: Stored | None = None
 
 
+class Leaf(msgspec.Struct, frozen=True):
+    """A record in a certificate: its identity and the hex SHA-256 of all it says."""
+
+    identity: Identity
+    hash: str
+
+
+class CertificateIssued(Event, frozen=True, kw_only=True, tag="certificate_issued"):
+    """What the records of a run were when a launch ended (contract.md, section 8).
+
+    ``cut`` is the log sequence up to which it speaks, ``added`` the leaves that no earlier certificate lists,
+    ``frozen`` the frozen sites with capability and fingerprint, ``chain`` the hash over all ``entries`` leaves.
+    """
+
+    launch: int
+    cut: int
+    entries: int
+    chain: str
+    frozen: dict[str, tuple[str, str]]
+    added: tuple[Leaf, ...] = ()
+
+
 AnyEvent: TypeAlias = (
     RunCreated
     | RevisionAdded
@@ -189,4 +211,5 @@ AnyEvent: TypeAlias = (
     | AttemptDecided
     | CallDenied
     | LaunchEnded
+    | CertificateIssued
 )

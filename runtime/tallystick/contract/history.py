@@ -16,6 +16,7 @@ from tallystick.contract.events import (
     AttemptEnded,
     AttemptStarted,
     CallDenied,
+    CertificateIssued,
     Committed,
     LaunchEnded,
     LaunchStarted,
@@ -98,6 +99,7 @@ class History:
         self.records: dict[Identity, Record] = {}
         self.latest_attempt: dict[Identity, Attempt] = {}
         self.executions: Counter[str] = Counter()
+        self.certificates: list[CertificateIssued] = []
         self.decisions: Counter[Identity] = Counter()
         self.updated = 0.0
         #: Known cost of the whole run in micro-dollars: committed, failed, unusable and abandoned attempts.
@@ -142,6 +144,8 @@ class History:
                 self._decide(event, self._attempt(number))
             case CallDenied():
                 pass
+            case CertificateIssued():
+                self.certificates.append(event)
             case RunCreated():
                 self._require(self.created is None, "the run is created twice")
                 self.created = event
@@ -224,8 +228,8 @@ class History:
 
     @property
     def revision(self) -> RevisionAdded:
-        """The latest revision."""
-        return self.revisions[len(self.revisions) - 1]
+        """The revision of the latest launch, which is not the newest one after a return to an older script."""
+        return self.revisions[self.launches[len(self.launches)].started.revision]
 
     @property
     def unresolved(self) -> list[Attempt]:

@@ -55,15 +55,15 @@ class FieldChange(msgspec.Struct, frozen=True):
         return f"{self.path}: {self.old} -> {self.new}"
 
 
-def canonical(payload: Any, root: str = "payload") -> bytes:
-    """Return the canonical encoding of a JSON-like value; ``root`` is what an error calls the whole.
+def canonical(payload: Any, root: str = "payload", limit: int = MAX_BYTES) -> bytes:
+    """Return the canonical encoding of a JSON-like value of up to ``limit`` bytes; errors call the whole ``root``.
 
     Raises:
         PayloadError: the value, or a part of it, cannot be a payload.
     """
-    data = _encode(_Copy(root).plain(payload, root, 0))
-    if len(data) > MAX_BYTES:
-        raise _too_large(root)
+    data = _encode(_Copy(root, limit).plain(payload, root, 0))
+    if len(data) > limit:
+        raise _too_large(root, limit)
     return data
 
 
@@ -79,9 +79,10 @@ def digest(payload: Any, root: str = "payload") -> str:
 class _Copy:
     """Copies a value with its keys sorted, and checks every part. ``room`` bounds the work where parts are shared."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, limit: int) -> None:
         self.root = root
-        self.room = MAX_BYTES
+        self.limit = limit
+        self.room = limit
 
     def plain(self, value: Any, place: _Place, depth: int) -> Any:
         kind = type(value)
@@ -113,7 +114,7 @@ class _Copy:
     def take(self, text: str, place: _Place) -> None:
         self.room -= len(text)
         if self.room < 0:
-            raise _too_large(self.root)
+            raise _too_large(self.root, self.limit)
         if not text.isascii():
             try:
                 text.encode()
@@ -124,16 +125,16 @@ class _Copy:
 
     def enter(self, place: _Place, depth: int) -> None:
         if self.room < 0:
-            raise _too_large(self.root)
+            raise _too_large(self.root, self.limit)
         if depth >= MAX_DEPTH:
             raise PayloadError(
                 place, f"is nested deeper than {MAX_DEPTH} levels", "flatten it, and check that nothing holds itself"
             )
 
 
-def _too_large(root: str) -> PayloadError:
+def _too_large(root: str, limit: int) -> PayloadError:
     return PayloadError(
-        root, f"is larger than {MAX_BYTES:,} bytes", "pass large content as a reference to an artifact, or in parts"
+        root, f"is larger than {limit:,} bytes", "pass large content as a reference to an artifact, or in parts"
     )
 
 

@@ -18,11 +18,11 @@ from tallystick.engine.launches import Launches
 from tallystick.engine.library import Library
 from tallystick.engine.messages import ResumeRequest
 from tallystick.engine.operator import Operator
-from tallystick.engine.recovery import cut_off, goes_on_by_itself
+from tallystick.engine.recovery import cut_off, obstacle
 from tallystick.engine.rows import row_of
 from tallystick.engine.service import Service
 from tallystick.engine.tree import Engine
-from tallystick.kernel import Clock, open_tree
+from tallystick.kernel import Clock, KernelError, open_tree
 from tallystick.providers.protocol import Provider
 from tallystick.sandbox.protocol import Driver
 from tallystick.store.protocol import Store
@@ -84,27 +84,37 @@ async def running(
 async def recover(service: Service, store: Store, clock: Clock) -> list[str]:
     """End in the journal whatever a crash cut off; return the runs that may go on by themselves.
 
-    Reads only the runs that were live. A run whose events are damaged is named and left as it is.
+    Reads only the runs that were live. A run whose events are damaged is named and left as it is. The rows of those
+    that may go on stay live until they do, so that a crash right now does not make the next start forget them.
     """
     resumable = []
     for run in await anyio.to_thread.run_sync(store.live_runs):
         try:
             history = await service.library.history(run)
-            events = cut_off(history, clock.now(), "the daemon ended before the answer came")
-            await service.journal.append(events, [row_of(history, "interrupted", clock.now(), live=False)])
+            await service.journal.append(cut_off(history, clock.now(), "the daemon ended before the answer came"))
+            why_not = obstacle(history)
+            row = row_of(history, "interrupted", clock.now(), live=why_not is None)
+            await service.journal.append([], [row])
         except StoreCorruptError as error:
             log.exception("run_damaged", run=run, error=error.message, hint=error.hint)
             continue
         unresolved = len(history.unresolved)
         log.info("run_interrupted", run=run, records=len(history.records), unresolved=unresolved)
-        if goes_on_by_itself(history):
+        if why_not is None:
             resumable.append(run)
+        else:
+            log.warning("run_stays_interrupted", run=run, reason=why_not, hint="tally resume goes on from there")
     return resumable
 
 
 async def _go_on(service: Service, run: str) -> None:
+    """Resume a run just as its latest launch was started; trouble with one run is not the daemon's."""
     try:
-        await service.resume(run, ResumeRequest(), by="recovery")
+        launch = (await service.library.history(run)).launch
+        assert launch is not None
+        before = launch.started
+        request = ResumeRequest(allow_repeats=before.allow_repeats, allowed_repeats=before.allowed_repeats)
+        await service.resume(run, request, by="recovery")
         log.info("run_goes_on", run=run)
-    except TallyError as error:
-        log.warning("run_stays_interrupted", run=run, code=error.code, error=error.message)
+    except (TallyError, KernelError) as error:
+        log.warning("run_stays_interrupted", run=run, reason=str(error), hint="tally resume goes on from there")

@@ -5,7 +5,7 @@ its sandbox or its client is gone. The order is fixed: slot, budget, attempt (du
 still stands, dispatch once, outcome (durable), reply.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -16,19 +16,24 @@ from tallystick.contract.errors import StoreError
 from tallystick.contract.events import AttemptEnded, AttemptStarted, Committed, Record
 from tallystick.contract.keys import effect_key, sample_seed
 from tallystick.contract.runtime_rule import NO_PROVIDER, CallRequest, Execute, Stop, over_budget
-from tallystick.engine import fault_points
+from tallystick.engine import fault_points, outcomes
 from tallystick.engine.journal import Journal
 from tallystick.engine.launch import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.provider_bench import ProviderBench
 from tallystick.engine.results import ResultKeeper, UnusableResultError
 from tallystick.engine.slots import LaunchStoppedError, Slots
-from tallystick.kernel import Actor
+from tallystick.kernel import Actor, cancel_after
 from tallystick.providers.protocol import Outcome, Provider, Refused, Sample, Succeeded, Unknown, Unusable
 from tallystick.providers.registry import ProviderSetupError
 
-UNKNOWN_OUTCOME, STORE_TROUBLE, CUT_OFF = "TS-A002", "TS-S002", "TS-N002"
-TEXT_LIMIT = 2_000
+UNKNOWN_OUTCOME, CUT_OFF = "TS-A002", "TS-N002"
+
+
+_NOT_SENT = "not sent"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
 
 
 class DispatchCall(msgspec.Struct, frozen=True):
@@ -101,7 +106,7 @@ class CapabilityActor(Actor[DispatchCall]):
         try:
             return await self._attempt(message, provider)
         except StoreError as error:
-            return StoppedCall(Stop(STORE_TROUBLE, error.message, error.hint, message.request.identity))
+            return StoppedCall(Stop(error.code, f"{_NOT_SENT}: {error.message}", error.hint, message.request.identity))
         finally:
             live.in_flight -= 1
             live.release(estimate)
@@ -138,7 +143,7 @@ class CapabilityActor(Actor[DispatchCall]):
         fault_points.reach(fault_points.ATTEMPT_DURABLE)
         if not live.accepts_work():
             await self._end(
-                live, started, "failed", kind="unavailable", text="not sent: the launch was stopped", cost=0
+                live, started, "failed", kind="unavailable", text=f"{_NOT_SENT}: the launch was stopped", cost=0
             )
             return DroppedCall()
         live.tell("started", started.at, identity=request.identity, capability=request.capability)
@@ -159,27 +164,28 @@ class CapabilityActor(Actor[DispatchCall]):
                 fault_points.reach(fault_points.COMMITTED)
         return settlement
 
-    async def _call(self, provider: Provider, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:
-        try:
-            with anyio.fail_after(self._timeout):
-                return await provider.call(self._spec.name, payload, key, sample)
-        except TimeoutError:
-            return Unknown(reason=f"no answer within {self._timeout:g} s")
-        except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
-            return Unknown(
-                reason=f"the provider failed without an answer: {type(error).__name__}: {error}"[:TEXT_LIMIT],
-                kind="unavailable",
-            )
+    async def _call(self, provider: Provider, payload: Any, key: str, sample: Sample) -> Outcome:
+        own = _decode(_encode(payload))  # whatever it does to its copy, the journal's stays what was hashed
+        with cancel_after(self.clock, self._timeout):
+            try:
+                return outcomes.sound(await provider.call(self._spec.name, own, key, sample))
+            except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
+                return outcomes.raised(error)
+        return Unknown(reason=f"no answer within {self._timeout:g} s")
 
     async def _settle(self, live: LiveRun, started: AttemptStarted, outcome: Outcome) -> Settlement:
+        try:
+            return await self._write_down(live, started, outcome)
+        except StoreError as error:
+            return StoppedCall(_lost_answer(started, error), unresolved=self._spec.side_effecting)
+
+    async def _write_down(self, live: LiveRun, started: AttemptStarted, outcome: Outcome) -> Settlement:
         match outcome:
             case Succeeded():
                 return await self._commit(live, started, outcome)
             case Refused(kind=kind, text=text, cost=cost, retry_after=retry_after):
-                await self._end(
-                    live, started, "failed", kind=kind, text=text[:TEXT_LIMIT], cost=cost, retry_after=retry_after
-                )
-                return FailedCall(kind, text[:TEXT_LIMIT])
+                await self._end(live, started, "failed", kind=kind, text=text, cost=cost, retry_after=retry_after)
+                return FailedCall(kind, text)
             case Unusable(text=text, cost=cost, raw=raw):
                 return await self._unusable(live, started, text, raw, cost)
             case Unknown(reason=reason, kind=kind, cost=cost, job=job):
@@ -214,8 +220,9 @@ class CapabilityActor(Actor[DispatchCall]):
         self, live: LiveRun, started: AttemptStarted, text: str, raw: Any, cost: int | None
     ) -> Settlement:
         kept = await self._keeper.keep_raw(raw)
-        await self._end(live, started, "unusable", kind="unusable", text=text[:TEXT_LIMIT], cost=cost, raw=kept)
-        return FailedCall("unusable", text[:TEXT_LIMIT])
+        text = text[: outcomes.TEXT_LIMIT]
+        await self._end(live, started, "unusable", kind="unusable", text=text, cost=cost, raw=kept)
+        return FailedCall("unusable", text)
 
     async def _end(self, live: LiveRun, started: AttemptStarted, outcome: Any, **facts: Any) -> None:
         ended = AttemptEnded(run=live.run, at=self.clock.now(), attempt=started.attempt, outcome=outcome, **facts)
@@ -228,6 +235,16 @@ def _cut_off(request: CallRequest) -> Stop:
         f"the daemon stopped before {request.capability} at {request.identity} had its answer",
         "start the daemon and resume; tally attempts RUN shows what became of the call",
         request.identity,
+    )
+
+
+def _lost_answer(started: AttemptStarted, error: StoreError) -> Stop:
+    return Stop(
+        error.code,
+        f"{started.capability} at {started.identity} was answered, but the answer could not be written down: "
+        f"{error.message}. Attempt {started.attempt} stays without a result",
+        error.hint or "see to the store, then tally attempts RUN",
+        started.identity,
     )
 
 

@@ -3,7 +3,9 @@
 ``python -m tallystick.engine.daemon`` runs it in the foreground; clients start it so when none runs.
 """
 
+import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -16,9 +18,11 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import structlog
+import structlog.stdlib
 import uvicorn
+from structlog.typing import Processor
 
-from tallystick.contract.errors import DaemonError, TallyError
+from tallystick.contract.errors import DaemonError, TallyError, UsageError
 from tallystick.engine import paths
 from tallystick.engine.api import create_app
 from tallystick.engine.assembly import running
@@ -32,6 +36,10 @@ from tallystick.store.lmdb_store import LmdbStore
 #: Replies are handed over between threads twice a call; the default of 5 ms lets a busy loop starve the writer.
 SWITCH_INTERVAL = 0.0005
 
+#: Connections that may wait to be accepted.
+BACKLOG = 128
+SOCKET_TAKEN = "TS-N005"
+
 log = structlog.get_logger("tallystick.daemon")
 
 
@@ -44,27 +52,38 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(home: Path, config: Config, providers: Mapping[str, Provider] | None = None) -> None:
-    """Run a daemon on ``home`` until it is told to stop.
+async def serve(home: Path, path: Path, config: Config, providers: Mapping[str, Provider] | None = None) -> None:
+    """Run a daemon on the state directory ``home``, with its socket at ``path``, until it is told to stop.
 
     Raises:
+        UsageError: the configuration names a lock that cannot be done without.
         StoreUnavailableError: another daemon has the store, or the directory cannot be used.
         DaemonError: the socket's path is taken by something that is not ours.
     """
-    clock = SystemClock()
+    driver = _driver(config)
     stop = anyio.Event()
-    driver = LockedDriver(allow_missing=frozenset(config.sandbox.allow_missing))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     store = await anyio.to_thread.run_sync(LmdbStore, home)
     try:
-        async with running(
-            store, config, driver, home=home, clock=clock, shutdown=stop.set, providers=providers
-        ) as host:
-            with listening(paths.socket_path()) as listener:
+        # The path is taken before any run goes on, and given back before the store is: see ``bound``.
+        with bound(path) as listener:
+            async with running(
+                store, config, driver, home=home, clock=SystemClock(), shutdown=stop.set, providers=providers
+            ) as host:
+                listener.listen(BACKLOG)
                 log.info("daemon_ready", home=str(home), pid=host.pid, driver=driver.name, store=store.store_id)
                 await _serve_api(host, listener, stop, config.daemon.drain)
     finally:
         store.close()
         log.info("daemon_stopped", home=str(home))
+
+
+def _driver(config: Config) -> LockedDriver:
+    try:
+        return LockedDriver(allow_missing=config.sandbox.allow_missing)
+    except ValueError as error:
+        raise UsageError(f"the configuration's sandbox.allow_missing is wrong: {error}", hint="correct it") from None
 
 
 async def _serve_api(host: Host, listener: socket.socket, stop: anyio.Event, drain: float) -> None:
@@ -73,31 +92,23 @@ async def _serve_api(host: Host, listener: socket.socket, stop: anyio.Event, dra
     server = _Server(
         uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2)
     )
-    async with anyio.create_task_group() as signals:
-        signals.start_soon(_watch_signals, stop)
-        async with anyio.create_task_group() as api:
-            api.start_soon(server.serve, [listener])
-            await stop.wait()
-            log.info("daemon_stopping", live=len(host.service.launches.live))
-            await host.service.launches.drain(drain)
-            server.should_exit = True
-        signals.cancel_scope.cancel()
-
-
-async def _watch_signals(stop: anyio.Event) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
-        async for _ in received:
-            stop.set()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener])
+        await stop.wait()
+        log.info("daemon_stopping", live=len(host.service.launches.live))
+        await host.service.launches.drain(drain)
+        server.should_exit = True
 
 
 @contextmanager
-def listening(path: Path) -> Iterator[socket.socket]:
-    """Listen on a unix socket that only its owner can reach, from the moment it exists.
+def bound(path: Path) -> Iterator[socket.socket]:
+    """Take the path for a unix socket that only its owner can reach from the moment it exists; it does not listen yet.
 
-    The caller holds the lock of the state directory: a socket of ours that stands there is a leftover and goes.
+    The caller holds the lock of the state directory: a socket of ours that stands there is a leftover and goes, and
+    what goes in the end is our own. Until somebody listens, clients are refused as if no daemon ran.
 
     Raises:
-        DaemonError: what stands at the path is not our socket.
+        DaemonError: what stands at the path is not our socket, or none can be made there.
     """
     with contextlib.suppress(FileNotFoundError):
         found = path.lstat()
@@ -105,39 +116,48 @@ def listening(path: Path) -> Iterator[socket.socket]:
             raise DaemonError(
                 f"{path} is not a socket of this user; nothing was removed",
                 hint="move it away, or point TALLYSTICK_HOME at another folder",
-                code="TS-N005",
+                code=SOCKET_TAKEN,
             )
         path.unlink()
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    mask = os.umask(0o177)
-    try:
-        listener.bind(os.fspath(path))
-    finally:
-        os.umask(mask)
-    try:
-        listener.listen(128)
-        yield listener
-    finally:
-        listener.close()
-        path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        mask = os.umask(0o177)
+        try:
+            listener.bind(os.fspath(path))
+        except OSError as error:
+            raise DaemonError(
+                f"no socket can be made at {path}: {error.strerror}",
+                hint="point TALLYSTICK_HOME at a folder on a local file system",
+                code=SOCKET_TAKEN,
+            ) from None
+        finally:
+            os.umask(mask)
+        try:
+            yield listener
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def configure_logging() -> None:
-    """Log to standard error: readable lines, or JSON where TALLYSTICK_LOG=json asks for it."""
+    """Log to standard error, libraries too: readable lines, or JSON where TALLYSTICK_LOG=json asks for it."""
     last = (
         structlog.processors.JSONRenderer()
         if os.environ.get("TALLYSTICK_LOG") == "json"
         else structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
     )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            last,
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    first: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(processors=[*first, last], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *first],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
+        )
     )
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
 
 
 def main() -> int:
@@ -145,10 +165,9 @@ def main() -> int:
     configure_logging()
     sys.setswitchinterval(SWITCH_INTERVAL)
     try:
-        paths.socket_path()
-        anyio.run(serve, paths.home(), load(paths.config_path()))
+        anyio.run(serve, paths.home(), paths.socket_path(), load(paths.config_path()))
     except TallyError as error:
-        sys.stderr.write(f"{error.code}: {error.message}\n{error.hint}\n")
+        sys.stderr.write("".join(f"{line}\n" for line in (f"{error.code}: {error.message}", error.hint) if line))
         return error.exit_code
     return 0
 

@@ -14,7 +14,7 @@ from tallystick.contract.capability import CapabilitySpec, Envelope, FailureKind
 from tallystick.contract.events import ErrorInfo, Record, RevisionAdded, RunStatus
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity, Path
-from tallystick.contract.payload import PayloadError, digest
+from tallystick.contract.payload import PayloadError, canonical, digest
 from tallystick.contract.runtime_rule import (
     Allowance,
     CallRequest,
@@ -25,7 +25,7 @@ from tallystick.contract.runtime_rule import (
     Stop,
     decide,
 )
-from tallystick.sandbox.frames import WINDOW, Call, Crash, Done, Log, Ready, ToHost
+from tallystick.sandbox.frames import MAX_RESULT, WINDOW, Call, Crash, Done, Log, Ready, ToHost
 from tallystick.sandbox.protocol import Exit
 
 LOG_LIMIT = 256 << 10
@@ -42,10 +42,11 @@ TOO_LARGE = "TS-R008"
 CANCELLED = "TS-R009"
 TOO_LONG = "TS-P007"
 INTERRUPTED = "TS-N003"
+STOPPING = "TS-N006"
 
 #: The gravest stop is the run's reason: divergence, then unresolved, then denial, then the rest.
 _GRAVITY = ("TS-D", "TS-A", "TS-P", "TS-S", "TS-R", "TS-N")
-_STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", INTERRUPTED: "interrupted"}
+_STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", STOPPING: "interrupted"}
 
 
 class Serve(msgspec.Struct, frozen=True):
@@ -245,7 +246,7 @@ class Launch:
                 self.counts["replayed"] += 1
                 return self._fail(call, identity, request.capability, kind, text)
             case Stop():
-                self.counts["denied"] += decision.code.startswith("TS-P")
+                self.counts["denied"] += _is_denial(decision)
                 return self.halt(decision)
             case Invalid(text=text):
                 self._site_calls[identity.site] += 1
@@ -270,7 +271,8 @@ class Launch:
                 self.counts["failed"] += 1
                 return self._fail(call, request.identity, request.capability, kind, text)
             case StoppedCall(stop=stop, unresolved=unresolved):
-                self.counts["unresolved" if unresolved else "denied"] += 1
+                self.counts["unresolved"] += unresolved
+                self.counts["denied"] += _is_denial(stop)
                 return self.halt(stop)
             case DroppedCall():
                 self.invoked.discard(request.identity)
@@ -352,7 +354,7 @@ class Launch:
 
     def _completed(self, value: Any, orphans: tuple[Identity, ...]) -> Ending:
         try:
-            digest(value)
+            canonical(value, "result", MAX_RESULT)
         except PayloadError as error:
             info = ErrorInfo(
                 BAD_RESULT,
@@ -380,6 +382,10 @@ _LIMITS = {
 
 def _tail(exit_: Exit) -> str:
     return f" ({exit_.text.strip()[-300:]})" if exit_.text.strip() else ""
+
+
+def _is_denial(stop: Stop) -> bool:
+    return stop.code.startswith("TS-P")
 
 
 def _gravity(stop: Stop) -> int:

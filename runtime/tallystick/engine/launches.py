@@ -11,7 +11,7 @@ import anyio
 import msgspec
 
 from tallystick.contract.capability import Envelope
-from tallystick.contract.errors import PolicyDeniedError, StoreError
+from tallystick.contract.errors import DaemonError, PolicyDeniedError, StoreError
 from tallystick.contract.events import AnyEvent, LaunchStarted, RevisionAdded, RunCreated
 from tallystick.contract.history import History
 from tallystick.contract.runtime_rule import Allowance, Stop
@@ -21,9 +21,15 @@ from tallystick.engine.library import Library
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.recovery import cut_off
 from tallystick.engine.rows import row_of
-from tallystick.kernel import Clock
+from tallystick.kernel import Clock, cancel_after
 
 BUSY = "TS-P010"
+
+_DRAINED = Stop(
+    core.STOPPING,
+    "the daemon was stopped during this launch; calls in flight were kept, or are named as unresolved",
+    "it goes on by itself at the next start unless something is unresolved; else tally resume",
+)
 
 
 class Launcher(Protocol):
@@ -70,6 +76,7 @@ class Launches:
         self._claims: dict[str, str] = {}
         self._settling: dict[str, LiveRun] = {}
         self._idle = anyio.Event()
+        self._closing_at: float | None = None
 
     @contextmanager
     def claim(self, run: str, by: str) -> Iterator[None]:
@@ -95,8 +102,15 @@ class Launches:
         """Journal the start of a launch, in one transaction with what led to it, and start its actor.
 
         Raises:
-            StoreError: nothing was written and nothing started.
+            DaemonError: the daemon is being stopped; nothing was written and nothing started.
+            StoreError: as well.
         """
+        if self._closing():
+            raise DaemonError(
+                "the daemon is being stopped and starts nothing more; nothing was started",
+                hint="try again: the next command starts a daemon",
+                code=core.STOPPING,
+            )
         history, now = following.history, self._clock.now()
         started = LaunchStarted(
             run=history.run,
@@ -123,21 +137,24 @@ class Launches:
         live.accepts_work = lambda: launch.accepts_work
         self.live[history.run] = live
         await self._launcher.start(live, launch, following.annotated, lambda: self._ended(history.run))
+        if self._closing():
+            self.cancel(history.run, _DRAINED)
 
     def cancel(self, run: str, stop: Stop) -> None:
         """Stop the live launch of a run: nothing new is sent, what is in flight settles."""
         self._launcher.cancel(run, stop)
 
     async def drain(self, seconds: float) -> None:
-        """Interrupt every live launch and wait, at most so long, until they have settled."""
-        stop = Stop(
-            core.INTERRUPTED,
-            "the daemon was stopped during this launch; calls in flight were kept, or are named as unresolved",
-            "it goes on by itself at the next start unless something is unresolved; else tally resume",
-        )
+        """Start no more launches, interrupt the live ones, and wait until they have settled, at most so long.
+
+        The time counts from the first call; a later one waits for what is left of it.
+        """
+        now = self._clock.monotonic()
+        if self._closing_at is None:
+            self._closing_at = now + seconds
         for run in list(self.live):
-            self.cancel(run, stop)
-        with anyio.move_on_after(seconds):
+            self.cancel(run, _DRAINED)
+        with cancel_after(self._clock, max(0.0, self._closing_at - now)):
             while self.live:
                 self._idle = anyio.Event()
                 await self._idle.wait()
@@ -154,6 +171,9 @@ class Launches:
         ends = cut_off(history, self._clock.now(), "its answer could not be written down")
         if ends:
             await self._journal.append(ends)
+
+    def _closing(self) -> bool:
+        return self._closing_at is not None
 
     def _ended(self, run: str) -> None:
         live = self.live.pop(run, None)

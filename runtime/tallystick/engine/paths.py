@@ -13,9 +13,20 @@ MAX_SOCKET_PATH = 107
 
 
 def home() -> Path:
-    """Return the state directory: the log, the artifacts, the lock and the daemon's own log live in it."""
+    """Return the state directory: the log, the artifacts, the lock and the daemon's own log live in it.
+
+    Raises:
+        UsageError: the variable names the home of a user who does not exist.
+    """
     named = os.environ.get(HOME_VARIABLE)
-    return Path(named).expanduser().absolute() if named else platformdirs.user_state_path("tallystick")
+    if not named:
+        return platformdirs.user_state_path("tallystick")
+    try:
+        return Path(named).expanduser().absolute()
+    except RuntimeError:
+        raise UsageError(
+            f"{HOME_VARIABLE} is {named!r}, but there is no such user", hint="write the folder out"
+        ) from None
 
 
 def config_path() -> Path:

@@ -40,11 +40,18 @@ def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
     return events
 
 
-def goes_on_by_itself(history: History) -> bool:
-    """Whether an interrupted run may be resumed without asking: nothing unresolved, and not cut off again and again."""
-    launches = list(history.launches.values())
-    recent = launches[-MAX_INTERRUPTIONS:]
-    interrupted = [launch.ended is not None and launch.ended.status == "interrupted" for launch in recent]
-    return (
-        bool(interrupted) and interrupted[-1] and not history.unresolved and interrupted.count(True) < MAX_INTERRUPTIONS
-    )
+def obstacle(history: History) -> str | None:
+    """Say why a run may not go on without asking, None when it may.
+
+    It may when its latest launch was interrupted and nothing of it is unresolved. An orderly stop of the daemon does
+    not count towards the interruptions in a row.
+    """
+    ends = [launch.ended for launch in history.launches.values()]
+    if not ends or ends[-1] is None or ends[-1].status != "interrupted":
+        return "it was not interrupted"
+    if history.unresolved:
+        return f"{len(history.unresolved)} call(s) are unresolved"
+    recent = ends[-MAX_INTERRUPTIONS:]
+    if [ended is not None and ended.reason == INTERRUPTED for ended in recent] == [True] * MAX_INTERRUPTIONS:
+        return f"its last {MAX_INTERRUPTIONS} launches were all cut off"
+    return None

@@ -262,7 +262,9 @@ class RunActor(Actor[CancelRun]):
                 warnings=tuple(launch.warnings),
                 logs=await self._keeper.keep_raw(launch.logs) if launch.logs else None,
             )
-            await self._journal.append([*self._denials, ended], [row_of(live.history, ending.status, now, live=False)])
+            # A row that stays live has the next start of the daemon look at the run, which may go on by itself.
+            row = row_of(live.history, ending.status, now, live=ending.status == "interrupted")
+            await self._journal.append([*self._denials, ended], [row])
         self._leave(ending.status)
         self.stop()
 

@@ -113,6 +113,12 @@ class Cell:
         report: hears of children that ended otherwise than asked.
         ended: called when a life ended that was neither stopped nor still starting.
 
+    Attributes:
+        status: where it stands.
+        restarts: how often it was restarted.
+        wanted: whether it shall live, now or after its restart.
+        leaving: whether it was told to go for good.
+
     Raises:
         ChildSpecError: the specification is in use.
     """
@@ -131,6 +137,7 @@ class Cell:
         self.status: Status = "starting"
         self.restarts = 0
         self.wanted = True
+        self.leaving = False
         self._clock = clock
         self._report = report
         self._ended = ended
@@ -183,13 +190,14 @@ class Cell:
             return None
         self.wanted = False
         self.status = "stopping"
-        self._life.stop()
+        life, scope, over = self._life, self._scope, self._over
+        life.stop()
         with cancel_after(self._clock, self.spec.shutdown):
-            await self._over.wait()
-        if self.spec.shutdown is None or self._over.is_set():
-            return self._life.error
-        self._scope.cancel()
-        await self._over.wait()
+            await over.wait()
+        if self.spec.shutdown is None or over.is_set():
+            return life.error
+        scope.cancel()
+        await over.wait()
         return ShutdownTimeError(self.path, self.spec.shutdown)
 
     def _open(self) -> None:

@@ -8,7 +8,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from anyio import CancelScope, sleep
 from anyio.lowlevel import checkpoint
@@ -145,19 +145,20 @@ class _ManualTimer:
         self.callback = None
 
 
-_resting: set["asyncio.Task[Any]"] = set()
+_resting: set[object] = set()
 
 
 async def _rest() -> None:
-    """Wait until every other task waits for something. Like anyio's wait_all_tasks_blocked, without its real sleeps."""
-    current = asyncio.current_task()
-    assert current is not None
-    _resting.add(current)
+    """Run the event loop until nothing in it is ready but calls of this function.
+
+    anyio's wait_all_tasks_blocked looks at tasks only, misses callbacks on their way, and sleeps in real time.
+    """
+    me = object()
+    _resting.add(me)
+    ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001 - nothing public tells this
     try:
-        while True:
+        await checkpoint()
+        while len(ready) >= len(_resting):
             await checkpoint()
-            waits = (getattr(task, "_fut_waiter", None) for task in asyncio.all_tasks() - _resting)
-            if all(waiter is not None and not waiter.done() for waiter in waits):
-                return
     finally:
-        _resting.discard(current)
+        _resting.discard(me)

@@ -166,6 +166,7 @@ class Supervisor(Actor[Control]):
         cell = self._cells.get(child)
         if cell is None:
             return False
+        cell.leaving = True
         await self._stop(cell)
         self._forget(cell)
         return True
@@ -175,11 +176,11 @@ class Supervisor(Actor[Control]):
         self._cells[spec.id] = cell
         return cell
 
-    def _has(self, cell: Cell) -> bool:
-        return self._cells.get(cell.spec.id) is cell
+    def _stays(self, cell: Cell) -> bool:
+        return self._cells.get(cell.spec.id) is cell and not cell.leaving
 
     def _forget(self, cell: Cell) -> None:
-        if self._has(cell):
+        if self._cells.get(cell.spec.id) is cell:
             del self._cells[cell.spec.id]
 
     async def _stop(self, cell: Cell) -> None:
@@ -211,17 +212,16 @@ class Supervisor(Actor[Control]):
             self.spawn(self._give_up, cell, error)
             return
         self._report(ChildReport(path=cell.path, error=error, decision="restart", delay=delay))
-        cells = self.cells()
-        match self._spec.strategy:
-            case "one_for_one":
-                cells = (cell,)
-            case "one_for_all":
-                self._recovery.cancel()
-            case "rest_for_one":
-                cells = cells[cells.index(cell) :]
-                self._recovery.cancel()
         cell.await_restart()
+        if self._spec.strategy == "one_for_one":
+            self.spawn(self._recover, (cell,), delay, CancelScope())
+            return
+        self._recovery.cancel()
         self._recovery = CancelScope()
+        cells = self.cells()
+        if self._spec.strategy == "rest_for_one":  # from this child on, or from where the cancelled recovery stood
+            first = next(n for n, each in enumerate(cells) if self._stays(each) and each.status != "running")
+            cells = cells[first:]
         self.spawn(self._recover, cells, delay, self._recovery)
 
     async def _recover(self, cells: tuple[Cell, ...], delay: float, scope: CancelScope) -> None:
@@ -234,10 +234,10 @@ class Supervisor(Actor[Control]):
                         return
                     if cell.spec.restart == "temporary":
                         self._forget(cell)
-                    elif self._has(cell):
+                    elif self._stays(cell):
                         cell.await_restart()
             await self.clock.sleep(delay)
-            for cell in filter(self._has, cells):
+            for cell in filter(self._stays, cells):
                 if self._closing:
                     return
                 try:

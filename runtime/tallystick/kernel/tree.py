@@ -41,7 +41,7 @@ class Tree:
 async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None = None) -> AsyncIterator[Tree]:
     """Run a tree of actors around a body: start it in order, stop it in reverse when the body ends, however it ends.
 
-    When the root gives up, the body is cancelled and the error raised in its place. When the task itself is cancelled
+    When the root gives up, the body is cancelled and the error raised in place of the body's own. When the task itself is cancelled
     by an enclosing anyio scope, there is no order: every actor is cancelled at once, and ``on_stop`` with it.
 
     Args:
@@ -57,11 +57,12 @@ async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None
         StartError: a child did not start; those that had are stopped again.
         RestartBudgetError: the root gave up while the body ran.
     """
+    crash: Exception | None = None
     failure: Exception | None = None
 
     def gave_up(_root: Cell, error: Exception | None) -> None:
-        nonlocal failure
-        failure = error
+        nonlocal crash
+        crash = error
         tasks.cancel_scope.cancel()
 
     root = Cell(spec, parent="", clock=clock, report=report or log_report, ended=gave_up)
@@ -71,13 +72,15 @@ async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None
             await root.start(tasks)
             yield Tree(root)
         except Exception as error:  # noqa: BLE001 - raised again below
-            failure = failure or error
+            failure = error
         finally:
             with CancelScope(shield=True):
-                trouble = await root.stop()
-            failure = failure or trouble
-    if failure is not None:
-        raise failure
+                stopped = await root.stop()
+            crash = crash or stopped
+    if crash is not None and failure is not None:
+        crash.add_note(f"the body around which the tree ran failed with {failure!r}")
+    if crash is not None or failure is not None:
+        raise crash or failure
 
 
 def log_report(report: ChildReport) -> None:

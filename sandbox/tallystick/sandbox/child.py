@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import anyio
 
@@ -27,8 +27,9 @@ class Child:
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._errors = os.memfd_create("guest-stderr", os.MFD_CLOEXEC)
-        try:
+        with ExitStack() as undo:
+            self._errors = os.memfd_create("guest-stderr", os.MFD_CLOEXEC)
+            undo.callback(os.close, self._errors)
             self._process = subprocess.Popen(  # noqa: S603 - the command is ours
                 command,
                 stdin=subprocess.PIPE,
@@ -39,16 +40,16 @@ class Child:
                 env=environment,
                 start_new_session=True,
             )
-        except BaseException:
-            os.close(self._errors)
-            raise
+            undo.push(self._process)
+            undo.callback(self._process.kill)
+            self.pid = self._process.pid
+            self._end = os.pidfd_open(self.pid)
+            undo.pop_all()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self.pid = self._process.pid
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         os.set_blocking(self._stdin.fileno(), False)
         os.set_blocking(self._stdout.fileno(), False)
-        self._end = os.pidfd_open(self.pid)
         self._unsent = bytearray()
         self._writing = anyio.Lock()
         self._waiting = anyio.Lock()
@@ -77,13 +78,9 @@ class Child:
 
         Every call gives the event loop a turn, so that a child that floods does not keep it from anything else.
         """
-        while not self.closed():
+        if not self.closed():
             await self._wait_for(anyio.wait_readable, self._stdout.fileno())
-            try:
-                return b"" if self.closed() else os.read(self._stdout.fileno(), _CHUNK)
-            except BlockingIOError:
-                continue
-        return b""
+        return b"" if self.closed() else os.read(self._stdout.fileno(), _CHUNK)
 
     def closed(self) -> bool:
         """Return whether ``close`` was called."""

@@ -12,7 +12,7 @@ import msgspec
 
 from tallystick.sandbox import frames
 from tallystick.sandbox.child import Child
-from tallystick.sandbox.frames import Boot, Frame, FrameError, Ready, ToGuest, ToHost, pack
+from tallystick.sandbox.frames import Boot, Frame, FrameError, Ready, ToHost, pack
 from tallystick.sandbox.guest.lockdown import OPTIONAL
 from tallystick.sandbox.guest.process import EXIT_MEMORY, EXIT_UNCONFINED
 from tallystick.sandbox.inbox import Inbox
@@ -57,12 +57,8 @@ class LockedSandbox:
         """The process id on this host."""
         return self._child.pid
 
-    async def send(self, frames: Sequence[ToGuest]) -> None:
-        """See ``Sandbox.send``."""
-        await self.post(frames)
-
-    async def post(self, frames: Sequence[Frame]) -> None:
-        """Write frames of any kind: the driver's own first one too."""
+    async def send(self, frames: Sequence[Frame]) -> None:
+        """See ``Sandbox.send``; the driver sends its own first frame through it too."""
         data = b"".join(map(pack, frames))
         try:
             await self._child.write(data)
@@ -78,7 +74,8 @@ class LockedSandbox:
                 received = self._inbox.feed(data)
                 if received:
                     return received
-            self._inbox.end()
+            if not self._killed:  # a kill may well cut off a frame
+                self._inbox.end()
         except FrameError as fault:
             self._fault = fault
             raise
@@ -147,7 +144,7 @@ class LockedDriver:
         self._open.add(sandbox)
         try:
             with anyio.fail_after(_START_SECONDS):
-                await sandbox.post([self._boot(limits, nonce)])
+                await sandbox.send([self._boot(limits, nonce)])
                 received = await sandbox.receive()
             self._verify(received)
         except (EndOfGuest, FrameError, TimeoutError) as error:

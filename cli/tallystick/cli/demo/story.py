@@ -18,6 +18,7 @@ from rich.text import Text
 
 from tallystick.cli import attending, findings, reports, spawn
 from tallystick.cli.client import Client, RefusedError, run_path
+from tallystick.cli.fields import Fields
 from tallystick.cli.findings import NamedSource
 from tallystick.cli.terminal import money, note, say, say_json
 from tallystick.contract.errors import TallyError
@@ -184,7 +185,7 @@ class _Episode:
         table.add_row("repaired.py", str(repaired.calls.executed), str(outcome.replayed), money(paid_after))
         table.add_row(Text("together", "bold"), str(outcome.executed), "", Text(money(outcome.paid_usd), "bold green"))
         again = str(first + outcome.executed)
-        table.add_row("starting over instead", again, "0", Text(money(outcome.rerun_usd), "red"))
+        table.add_row("with a full rerun instead", again, "0", Text(money(outcome.rerun_usd), "red"))
         self._show(table)
         folder = Path(outcome.pictures[0]).parent.absolute()
         rows = [
@@ -195,7 +196,7 @@ class _Episode:
             ("took", f"{outcome.seconds:.1f} s"),
         ]
         self._show("")
-        self._show(reports.fields(rows))
+        self._show(Fields(rows))
 
     def _attempts(self, run: str) -> tuple[AttemptReport, ...]:
         return self._client.get(run_path(run, "attempts"), tuple[AttemptReport, ...])

@@ -106,7 +106,10 @@ def _limit(boot: Boot) -> None:
         resource.RLIMIT_NOFILE: (boot.open_files, boot.open_files),
         resource.RLIMIT_NPROC: (0, 0),
     }
-    for which, pair in limits.items():
+    for which, (soft, hard) in limits.items():
+        inherited = resource.getrlimit(which)[1]
+        highest = hard if inherited == resource.RLIM_INFINITY else min(hard, inherited)
+        pair = (min(soft, highest), highest)
         resource.setrlimit(which, pair)
         if resource.getrlimit(which) != pair:
             raise LockError(f"limits: resource limit {which} is {resource.getrlimit(which)}, not {pair}")
