@@ -13,9 +13,20 @@ import msgspec
 
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
+from tallystick.contract.source import Counterexample, Span, Violation
 from tallystick.engine.messages import AttemptReport, Calls, ErrorBody, Progress, RunReport, Spend, Status
 
 RUN = "1m4v0q7xk2ab3c"
+SCRIPT = 'async def orchestrate(ctx, args):\n    return await ctx.run("text.generate", {"prompt": "x"})\n'
+VIOLATION = Violation("R11", "error", Span(2, 17, 2, 58), "text.generate is not granted", "grant it")
+COUNTEREXAMPLE = Counterexample(
+    site="orchestrate/#1",
+    kind="removed",
+    message="the committed call is gone",
+    hint="put it back",
+    old_span=Span(2, 17, 2, 58),
+    old_text='ctx.run("text.generate", {"prompt": "x"})',
+)
 SHOT = Identity("orchestrate.shot/#1", (3,), 0)
 
 
@@ -173,3 +184,13 @@ def status(**changes: Any) -> Status:
         version="0.1.0", pid=1, home="/h", store="/h/log", driver="locked", started=0.0, live=0, queued=0, runs=3
     )
     return msgspec.structs.replace(plain, **changes)
+
+
+def ran(daemon: FakeDaemon, ended: RunReport, *lines: Progress) -> None:
+    """Have the daemon accept a run (and a resume), stream it, and report how it ended."""
+    running = report(status="running", result=None)
+    daemon.says("POST", "/runs", running)
+    daemon.says("POST", f"/runs/{RUN}/resume", running)
+    daemon.says("POST", f"/runs/{RUN}/cancel", running)
+    daemon.says("GET", f"/runs/{RUN}/events", Stream(progress("snapshot"), *lines, progress("ended")))
+    daemon.says("GET", f"/runs/{RUN}", ended)

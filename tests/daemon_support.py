@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -80,7 +81,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.held: list[HeldCall] = []
-        self._open = False
+        self.is_open = False
         self._arrived = anyio.Event()
 
     async def reached(self, calls: int) -> list[HeldCall]:
@@ -91,16 +92,17 @@ class Desk:
 
     def open(self) -> None:
         """Answer whatever is held, and all that comes."""
-        self._open = True
+        self.is_open = True
         for call in self.held:
             call.answer()
 
     async def take(self, stream: SocketStream) -> None:
         """Serve the connection of one call."""
         async with stream:
-            call = HeldCall(msgspec.json.decode(await BufferedByteReceiveStream(stream).receive_until(b"\n", 1 << 20), type=Hit))
+            line = await BufferedByteReceiveStream(stream).receive_until(b"\n", 1 << 20)
+            call = HeldCall(msgspec.json.decode(line, type=Hit))
             self.held.append(call)
-            if self._open:
+            if self.is_open:
                 call.answer()
             self._arrived.set()
             self._arrived = anyio.Event()
@@ -135,9 +137,13 @@ class Client:
         request = RunRequest(source=source, args=args, limits=Limits(**{"grants": ALL, **limits}))
         return (await self.post("/v1/runs", RunReport, request)).run
 
+    async def begin(self, run: str, source: str | None = None, **options: Any) -> RunReport:
+        """Resume a run."""
+        return await self.post(f"/v1/runs/{run}/resume", RunReport, ResumeRequest(source=source, **options))
+
     async def resume(self, run: str, source: str | None = None, **options: Any) -> RunReport:
         """Resume a run and wait for the end of the launch."""
-        await self.post(f"/v1/runs/{run}/resume", RunReport, ResumeRequest(source=source, **options))
+        await self.begin(run, source, **options)
         return await self.end(run)
 
     async def reconcile(self, run: str, attempt: int, **decision: Any) -> AttemptReport:
@@ -379,6 +385,23 @@ class Premises:
             yield daemon, client
         if daemon.process.returncode is None:
             await daemon.stop()
+
+
+async def assert_standing(place: Premises, client: Client, run: str) -> list[AttemptReport]:
+    """Assert what holds after every story of a run that is not live, whatever was killed; return its attempts.
+
+    The record of the provider is believed, the daemon is asked. Only for premises with this one run.
+    """
+    attempts = await client.attempts(run)
+    report = await client.show(run)
+    committed = [attempt.identity for attempt in attempts if attempt.state == "committed"]
+    assert len(committed) == len(set(committed)), "an identity has two records"
+    assert [attempt for attempt in attempts if attempt.state == "in_flight"] == [], "an attempt has no end"
+    paid, written = Counter(hit.key for hit in place.hits), Counter(attempt.effect_key for attempt in attempts)
+    assert paid <= written, "a call reached the provider without an attempt of its own"
+    assert [attempt for attempt in attempts if attempt.state == "unresolved"] == list(report.unresolved)
+    assert report.calls.unresolved == len(report.unresolved)
+    return attempts
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ that is the product's own word.
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import anyio
@@ -90,8 +90,9 @@ class Witness(ScriptedProvider):
 async def witnessed(provider: Witness | None = None, **options: Any) -> AsyncIterator[tuple[House, Witness]]:
     """Run an engine on the disk of a witness; the house is to be asked, the witness to be believed."""
     witness = provider or Witness()
-    async with house(witness, store=options.pop("store", None) or MemoryStore(witness.disk), **options) as engine:
-        yield engine, witness
+    with closing(options.pop("store", None) or MemoryStore(witness.disk)) as store:
+        async with house(witness, store=store, **options) as engine:
+            yield engine, witness
 
 
 async def assert_standing(engine: House, run: str, *, lossy: bool = False) -> RunReport:

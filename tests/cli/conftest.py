@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_support import FakeDaemon
+from cli_support import SCRIPT, FakeDaemon
 from tallystick.engine import paths
 
 
@@ -19,3 +19,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def daemon() -> Iterator[FakeDaemon]:
     with FakeDaemon().serve(paths.socket_path()) as fake:
         yield fake
+
+
+@pytest.fixture
+def script() -> str:
+    Path("shots.py").write_text(SCRIPT)
+    return "shots.py"

@@ -2,6 +2,7 @@ import os
 import socket
 import stat
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,25 @@ def test_a_daemon_that_runs_is_used_and_not_started(daemon: FakeDaemon, interpre
     daemon.says("GET", "/status", status())
     assert main(["daemon", "start"]) == 0
     assert not paths.daemon_log_path().exists()
+
+
+def test_a_daemon_that_hangs_up_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with listen(paths.socket_path()) as listener:
+        listener.listen()
+
+        def hang_up() -> None:
+            for _ in range(2):  # one to see whether somebody answers, one to ask
+                listener.accept()[0].close()
+
+        server = threading.Thread(target=hang_up)
+        server.start()
+        assert main(["runs"]) == 7
+        server.join()
+    assert "the connection to the daemon" in capsys.readouterr().err
+
+
+def test_a_daemon_that_says_nothing_is_given_up() -> None:
+    with listen(paths.socket_path()) as listener:
+        listener.listen()
+        with pytest.raises(DaemonError, match=r"did not answer within 0\.01 s"):
+            Client(paths.socket_path()).post("/v1/runs", Status, timeout=0.01)

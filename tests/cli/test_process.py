@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,3 +79,27 @@ def test_help_loads_the_command_line_alone() -> None:
         assert f"\n  {command} " in done.stdout
     for command in ("capabilities", "doctor", "daemon", "demo"):
         assert f"\n  {command} " in done.stdout
+
+
+def test_a_ctrl_c_before_the_run_has_an_id_says_where_to_look(daemon: FakeDaemon) -> None:
+    Path("shots.py").write_text("async def orchestrate(ctx, args): ...\n")
+    accepting = Stream(hold=True)
+    daemon.says("POST", "/runs", accepting)
+    with start("run", "shots.py") as process:
+        assert accepting.sent.wait(30)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        accepting.go_on.set()
+    assert (process.returncode, out) == (130, "")
+    assert "`tally runs` shows whether a run started" in err
+
+
+def test_the_demo_does_the_main_job_on_a_daemon_of_its_own() -> None:
+    done = subprocess.run([*TALLY, "demo", "--json"], capture_output=True, text=True, check=False, timeout=50)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads(done.stdout)
+    assert (outcome["executed"], outcome["replayed"]) == (7, 6)
+    assert outcome["paid_usd"] == pytest.approx(0.122)
+    assert outcome["rerun_usd"] == pytest.approx(0.224)
+    assert [Path(name).read_bytes()[:8] for name in outcome["pictures"]] == [b"\x89PNG\r\n\x1a\n"] * 6
+    shutil.rmtree(outcome["home"])

@@ -1,20 +1,124 @@
-from daemon_support import premises
+"""``kill -9`` in the middle of a fanout: nothing is paid twice, and what nobody knows is named and settled."""
 
-FANOUT = '''async def orchestrate(ctx, args):
-    async def shot(i):
-        return await ctx.run("image.generate", {"prompt": f"shot {i}"})
-    return len(await ctx.parallel([shot(i) for i in range(8)]))
-'''
+import base64
+import os
+import select
+from collections.abc import AsyncIterator
 
-async def test_x():
+import psutil
+import pytest
+
+from daemon_support import Client, RefusedError, assert_standing, premises
+from scripted_provider import Hit
+from tallystick.engine.messages import AttemptReport, Progress
+
+FANOUT = """
+async def orchestrate(ctx, args):
+    async def shot(number):
+        image = await ctx.run("image.generate", {"prompt": f"shot {number}"})
+        return image["images"][0]["$artifact"]
+
+    return await ctx.parallel([shot(number) for number in range(8)])
+"""
+ANSWERED = {1, 2, 4, 7}
+
+
+def shot(hit: Hit | AttemptReport) -> int:
+    return int(hit.payload["prompt"].removeprefix("shot "))
+
+
+async def commits(stream: AsyncIterator[Progress], calls: int) -> None:
+    while calls:
+        calls -= (await anext(stream)).kind == "committed"
+
+
+async def test_killed_in_a_fanout_of_eight_with_four_answers() -> None:
+    async with premises() as place:
+        await place.take_calls(daemon={"warm": 1})
+        async with place.open() as (daemon, client):
+            run = await client.submit(FANOUT)
+            async with client.watch(run) as stream:
+                held = await place.desk.reached(8)
+                for call in held:
+                    if shot(call.hit) in ANSWERED:
+                        call.answer()
+                await commits(stream, len(ANSWERED))
+                guests = [os.pidfd_open(child.pid) for child in psutil.Process(daemon.pid).children()]
+                await daemon.kill()
+        assert guests
+        for guest in guests:
+            assert select.select([guest], [], [], 10)[0], "a guest has outlived its daemon"
+            os.close(guest)
+
+        async with place.open() as (daemon, client):
+            assert [entry["unresolved"] for entry in daemon.logged("run_interrupted")] == [4]
+            assert "4 call(s) are unresolved" in daemon.logged("run_stays_interrupted")[0]["reason"]
+            report = await client.show(run)
+            assert (report.status, report.reason) == ("interrupted", "TS-N003")
+            assert {shot(attempt) for attempt in report.unresolved} == set(range(8)) - ANSWERED
+            assert report.error is not None
+            assert "4 committed call(s) are kept" in report.error.message
+
+            refused = await refusal(client, run)
+            assert [attempt["attempt"] for attempt in refused.details] == [each.attempt for each in report.unresolved]
+            for attempt in report.unresolved:
+                assert f"attempt {attempt.attempt} at {attempt.identity} (image.generate)" in refused.message
+
+            supplied, abandoned = report.unresolved[:2], report.unresolved[2:]
+            for attempt in supplied:
+                settled = await client.reconcile(run, attempt.attempt, result=picture(attempt), cost_usd=0.02)
+                assert (settled.state, settled.decision) == ("committed", "commit")
+            assert len((await refusal(client, run)).details) == 2
+            for attempt in abandoned:
+                settled = await client.reconcile(run, attempt.attempt, abandon=True, why="the provider knows nothing")
+                assert (settled.state, settled.decision) == ("abandoned", "abandon")
+            assert len(place.hits) == 8
+
+            place.desk.open()
+            report = await client.resume(run)
+            assert (report.status, report.unresolved, report.orphans) == ("completed", (), ())
+            assert (report.calls.replayed, report.calls.executed) == (6, 2)
+            assert sorted(map(shot, place.hits[8:])) == sorted(map(shot, abandoned))
+            artifacts = await client.http.get(f"/v1/runs/{run}/artifacts")
+            by_branch = {entry["identity"]["path"][0]: entry["sha256"] for entry in artifacts.json()}
+            assert report.result == [f"sha256:{by_branch[branch]}" for branch in range(8)]
+            for attempt in supplied:
+                file = await client.http.get(f"/v1/files/{by_branch[shot(attempt)]}")
+                assert file.content == f"by hand {shot(attempt)}".encode()
+            await assert_standing(place, client, run)
+
+        # Once more, with nothing left to pay: another start, another resume.
+        async with place.open() as (_, client):
+            report = await client.resume(run)
+            assert (report.status, report.calls.replayed, report.calls.executed) == ("completed", 8, 0)
+            assert len(place.hits) == 10
+
+
+async def test_proceed_goes_on_up_to_what_is_unresolved() -> None:
     async with premises() as place:
         await place.take_calls()
         async with place.open() as (daemon, client):
-            run = await client.submit(FANOUT)
-            held = await place.desk.reached(8)
-            place.desk.open()
-            r = await client.end(run)
-            print(r)
-            print(daemon.log)
-        print(daemon.log)
-        print(len(place.hits))
+            run = await client.submit(FANOUT, concurrency=2)
+            await place.desk.reached(2)
+            await daemon.kill()
+        place.desk.open()
+        async with place.open() as (_, client):
+            report = await client.resume(run, proceed=True)
+            assert (report.status, report.reason) == ("stopped", "TS-A001")
+            assert len(report.unresolved) == 2
+            assert {hit.key for hit in place.hits[:2]} == {attempt.effect_key for attempt in report.unresolved}
+            assert {hit.key for hit in place.hits[2:]}.isdisjoint(hit.key for hit in place.hits[:2])
+            await assert_standing(place, client, run)
+
+
+async def refusal(client: Client, run: str) -> RefusedError:
+    with pytest.raises(RefusedError) as refused:
+        await client.resume(run)
+    assert (refused.value.status, refused.value.code) == (409, "TS-A001")
+    assert f"tally reconcile {run} ATTEMPT" in refused.value.hint
+    return refused.value
+
+
+def picture(attempt: AttemptReport) -> dict[str, object]:
+    data = base64.b64encode(f"by hand {shot(attempt)}".encode()).decode()
+    return {"images": [{"$base64": data, "media_type": "image/png"}], "width": 8, "height": 8}

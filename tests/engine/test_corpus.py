@@ -122,7 +122,8 @@ async def test_a_repair_ends_as_its_verdict_says(item: str):
             resumed = await engine.resume(failed.run, candidate)
             assert (resumed.status, resumed.reason) == ENDS[verdict["runtime"]]
             if verdict["runtime"] == "completes":
-                found = (len(resumed.orphans), len(resumed.warnings))
+                repeats = [warning for warning in resumed.warnings if "already paid" in warning]
+                found = (len(resumed.orphans), len(repeats))
                 assert found == (verdict.get("orphans", 0), verdict.get("warned", 0))
         spent = witness.count() - calls["failed_run"]
         assert spent <= verdict.get("repair_calls_at_most", calls["repair"])

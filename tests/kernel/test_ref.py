@@ -12,6 +12,7 @@ from tallystick.kernel import (
     ActorStoppedError,
     ChildSpecError,
     DeadlineError,
+    Deferred,
     MailboxFullError,
     ManualClock,
     Ref,
@@ -212,6 +213,23 @@ async def test_an_asker_that_is_cancelled_harms_nobody() -> None:
         release.set()
         assert await child.ref.ask(give("next")) == "next"
         assert (log, on.reports) == ([1], [])
+
+
+async def test_an_error_that_comes_as_the_asker_is_cancelled_is_not_logged_as_lost(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    child, deferred = puppet(), Deferred[int]()
+
+    async def later(_: Puppet) -> object:
+        return deferred
+
+    async with stage(child) as on:
+        async with beside() as start:
+            start(child.ref.ask(Do(later)))
+            await on.clock.advance(0)
+            deferred.fail(Wrong())
+        gc.collect()
+    assert caplog.records == []
 
 
 async def test_an_actor_that_never_started_refuses_at_once() -> None:

@@ -147,7 +147,7 @@ def read_envelope(path: Path) -> Limits:
 
 def _positive(value: float, what: str) -> float:
     if not 0 < value < math.inf:
-        raise UsageError(f"{what} must be above zero and finite, not {value:g}", hint="leave it away for no limit")
+        raise UsageError(f"{what} must be above zero and finite, not {value:g}", hint="leave it out for no limit")
     return value
 
 

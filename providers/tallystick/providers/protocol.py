@@ -1,7 +1,7 @@
 """What a provider is: one async call with a closed set of outcomes (architecture.md, section 6; contract.md, 6.2)."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -44,15 +44,25 @@ class Unusable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
-    """Perhaps done: a timeout, a reset, a cut-off answer. ``kind`` is what a read-only call shows its script."""
+    """Perhaps done: a timeout, a reset, a cut-off answer. ``kind`` is what a read-only call shows its script.
+
+    ``raw`` is an answer that came but could not be completed: its links name what was paid for and not fetched.
+    """
 
     reason: str
     kind: FailureKind = "timeout"
     job: str | None = None
     cost: int | None = None
+    raw: Any = None
 
 
 Outcome: TypeAlias = Succeeded | Refused | Unusable | Unknown
+
+
+class Absent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look-up found: the provider knows no such request. It counts only after ``absence_final_after``."""
+
+    text: str
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,3 +117,49 @@ class Provider(Protocol):
 
     async def close(self) -> None:
         """Release connections. Calls in flight have settled before this is called."""
+
+
+class Tracker(Protocol):
+    """What a caller wants to know of a call before its end. Each method returns when the fact is durable."""
+
+    async def submitted(self, job: str) -> None:
+        """Note the provider's id of the work, which outlives the connection."""
+
+    async def answered(self, raw: Any, cost: int | None) -> None:
+        """Note the answer as it came (see ``Unusable.raw``) and its cost, before the links in it are fetched."""
+
+
+@runtime_checkable
+class Tracked(Protocol):
+    """A provider that has something to say before a call ends; ``call`` is the same without a listener."""
+
+    async def call_tracked(
+        self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample, tracker: Tracker
+    ) -> Outcome:
+        """Execute once, as ``Provider.call`` does; what ``tracker`` raises is passed on."""
+
+
+@runtime_checkable
+class LooksUp(Protocol):
+    """A provider that can be asked what became of a call (contract.md, 6.2). Asking costs nothing and may be repeated."""
+
+    async def lookup(self, capability: str, payload: Mapping[str, Any], key: str, job: str | None) -> Outcome | Absent:
+        """Say how an earlier call ended; work that still runs is waited for.
+
+        Args:
+            capability: the capability of that call.
+            payload: its payload.
+            key: its idempotency key.
+            job: the provider's id of its work, where one is known.
+
+        Returns:
+            ``Unknown`` where nobody can say: no id and no look-up by key, or the provider cannot be reached.
+        """
+
+
+@runtime_checkable
+class Reprocesses(Protocol):
+    """A provider that can make an outcome of an answer that was kept, without a new call."""
+
+    async def reprocess(self, capability: str, payload: Mapping[str, Any], raw: Any) -> Outcome:
+        """Read a kept ``raw`` again, and fetch what its links name; its blobs may have become artifact references."""

@@ -20,7 +20,7 @@ from tallystick.contract.bounds_flow import Flow, Query
 from tallystick.contract.bounds_loops import Loops
 from tallystick.contract.bounds_paths import Paths
 from tallystick.contract.bounds_values import Values
-from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Kind, Loop, Place, Scope, Steps
+from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Definition, Kind, Loop, Place, Scope, Steps
 from tallystick.contract.survey import Survey
 
 _MOST_DEPTH = 60
@@ -34,20 +34,22 @@ class Bounds:
     Attributes:
         survey: what the walk over the script found.
         depth: how many evaluations are under way, one inside another.
+        given_up: how many questions were given up so far: answers that rest on such a one are not kept.
         single_steps: quantities that are known to grow by exactly one between two looks at them, and where they start
             at most: for these ``!=`` stops a loop as ``<`` does.
     """
 
     def __init__(self, survey: Survey) -> None:
         self.survey = survey
-        self.values = Values(self)
         self.calls = Calls(self)
+        self.values = Values(self)
         self.flow = Flow(self)
         self.changes = Changes(self)
         self.loops = Loops(self)
         self.callers = Callers(self)
         self.paths = Paths(self)
         self.depth = 0
+        self.given_up = 0
         self.single_steps: dict[Query, Number] = {}
         self._mattering: set[Loop | Comprehension] | None = None
         self._steps = 0
@@ -99,23 +101,34 @@ class Bounds:
         known = self._known.get(key)
         if known is not None:
             return known
-        if key in self._under_way or not self.may_go_on():
-            return INF
+        if key in self._under_way:
+            return self.give_up()
         self._under_way.add(key)
-        try:
-            bound = self._variable(query, place)
-        finally:
-            self._under_way.discard(key)
-        if bound < INF and not self.single_steps:
+        before = self.given_up
+        bound = self._variable(query, place)
+        self._under_way.discard(key)
+        if self.is_final(bound, before) and not self.single_steps:
             self._known[key] = bound
         return bound
+
+    def give_up(self) -> Number:
+        """Return INF for a question that cannot be answered now, since its answer is being worked out or is too far."""
+        self.given_up += 1
+        return INF
+
+    def is_final(self, bound: Number, before: int) -> bool:
+        """Whether a bound would be found again: it is finite, or no part of it was given up since ``before``."""
+        return bound < INF or self.given_up == before
 
     def may_go_on(self) -> bool:
         """Whether there is work and depth left for this question: no script may keep the checker busy."""
         if self.depth == 0:
             self._steps = 0
         self._steps += 1
-        return self.depth < _MOST_DEPTH and self._steps < _MOST_STEPS
+        if self.depth < _MOST_DEPTH and self._steps < _MOST_STEPS:
+            return True
+        self.give_up()
+        return False
 
     @contextmanager
     def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
@@ -143,11 +156,22 @@ class Bounds:
         scope, name = query.scope, query.name
         definitions = scope.definitions.get(name, [])
         if len(definitions) == 1 and name not in scope.changes and definitions[0].kind is not Kind.AUGMENT:
-            effect = self.flow.effect(query, definitions[0])  # the usual case: set once, never changed
-            if effect.is_constant and effect.base < INF:
-                return effect.base
+            bound = self._set_once(query, definitions[0])  # the usual case
+            if bound < INF or query.path:
+                return bound
         effect = self.flow.before(query, place)
         return effect.base
+
+    def _set_once(self, query: Query, definition: Definition) -> Number:
+        """Return the bound of a variable that is set in one place and never changed, wherever it is used."""
+        known = self._known.get((query,))
+        if known is None:
+            before = self.given_up
+            effect = self.flow.effect(query, definition)
+            known = effect.base if effect.is_constant else INF
+            if self.is_final(known, before) and not self.single_steps:
+                self._known[query,] = known
+        return known
 
     def _in_closure(self, query: Query, place: Place) -> Number:
         """Return the bound of an outer function's variable in a function that may run at any time after its first use."""
@@ -193,8 +217,10 @@ class Bounds:
                 bound = plus(bound, times(effect.gain, self.callers.executions(one.place)))
         if measure is Measure.SHORTNESS and not path:
             return 0 if self.changes.elsewhere(scope, name) else bound
-        if measure is Measure.LENGTH and not path and self.changes.may_be_in_container(scope, name):
-            bound = plus(bound, self.changes.growth_inside_containers())
+        if measure is Measure.LENGTH and not path:
+            grows = self.changes.growth_inside_containers()
+            if grows and self.changes.may_be_in_container(scope, name):
+                bound = plus(bound, grows)
         return bound
 
     def _is_changed_here(self, scope: Scope, name: str) -> bool:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tallystick.contract.bounds_effect import INF, NEVER, Measure, Number, plus, times
 from tallystick.contract.scopes import Definition, FunctionNode, Kind, Part, Place, Scope, Steps
+from tallystick.contract.survey import ENTRY
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
-
-ENTRY = "orchestrate"
 
 
 class Reference(NamedTuple):
@@ -173,7 +172,7 @@ class Callers:
         """Return the bound of what a function returns, or of what its coroutine or generator gives."""
         key = (function, measure, path)
         if key in self._entered:
-            return INF
+            return self._bounds.give_up()
         self._entered.add(key)
         try:
             if function.yields:
@@ -219,13 +218,20 @@ class Callers:
         """Return how often a function's body runs in a launch at most; the module's runs once."""
         if function.parent is None or (self.is_entry(function) and not self.references(function)):
             return 1
-        if function not in self._runs:
-            self._runs[function] = INF  # of a function that calls itself
-            total: Number = 0
-            for reference in self.references(function):
-                total = plus(total, self._runs_by(reference))
+        known = self._runs.get(function)
+        if known is not None:
+            return known
+        if function in self._entered:  # it calls itself
+            return self._bounds.give_up()
+        self._entered.add(function)
+        before = self._bounds.given_up
+        total: Number = 0
+        for reference in self.references(function):
+            total = plus(total, self._runs_by(reference))
+        self._entered.discard(function)
+        if self._bounds.is_final(total, before):
             self._runs[function] = total
-        return self._runs[function]
+        return total
 
     def _runs_by(self, reference: Reference) -> Number:
         if reference.kind == "value":

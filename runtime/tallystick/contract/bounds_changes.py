@@ -22,6 +22,7 @@ from tallystick.contract.bounds_effect import (
 )
 from tallystick.contract.bounds_flow import is_certain
 from tallystick.contract.scopes import COMPREHENSIONS, Definition, Kind, Part, Place, Scope
+from tallystick.contract.survey import ENTRY, Survey
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
@@ -33,9 +34,11 @@ Holder: TypeAlias = tuple[Scope, str]
 _ADDS_ONE = frozenset({"append", "insert", "add", "setdefault"})
 _ADDS_MANY = frozenset({"extend", "update", "symmetric_difference_update"})
 _TAKES_ONE = frozenset({"pop", "popitem", "remove", "discard"})
-_FRESH = (
-    *(ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.JoinedStr, ast.BinOp, ast.UnaryOp, ast.Compare),
-    *(ast.Lambda, *COMPREHENSIONS),
+_FRESH: frozenset[type[ast.AST]] = frozenset(
+    {
+        *(ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Constant, ast.JoinedStr, ast.BinOp, ast.UnaryOp, ast.Compare),
+        *(ast.Lambda, *COMPREHENSIONS),
+    }
 )
 _COPIES = frozenset({"list", "tuple", "set", "frozenset", "dict", "sorted", "range", "str", "int", "float", "len"})
 _COPYING_METHODS = frozenset({"copy", "split", "rsplit", "splitlines", "partition", "union", "intersection", "strip"})
@@ -50,8 +53,10 @@ class Changes:
         self._bounds = bounds
         self._also: dict[Holder, set[Holder]] | None = None  # whose changes reach this variable's object too
         self._borrowed: set[Holder] = set()  # variables that may hold what a container holds
+        self._elsewhere: dict[Holder, list[Definition]] = {}
         self._entered: set[Scope] = set()
         self._inside: Number | None = None
+        self._is_adding_up = False
         self._stored: set[str] | None = None
 
     # The name that the change is written on
@@ -151,6 +156,12 @@ class Changes:
 
     def elsewhere(self, scope: Scope, name: str) -> list[Definition]:
         """Return the definitions and changes that reach a variable's object from outside its function's own code."""
+        key = scope, name
+        if key not in self._elsewhere:
+            self._elsewhere[key] = self._find_elsewhere(scope, name)
+        return self._elsewhere[key]
+
+    def _find_elsewhere(self, scope: Scope, name: str) -> list[Definition]:
         also, reached, waiting = self._aliases(), {(scope, name)}, [(scope, name)]
         found: list[Definition] = []
         while waiting:
@@ -190,13 +201,19 @@ class Changes:
         """Return by how much all changes of objects that containers hold may lengthen any one of them."""
         if self._inside is None:
             self._aliases()
-            self._inside = INF  # while it is being computed
+            if self._is_adding_up:
+                return self._bounds.give_up()
+            self._is_adding_up = True
+            before = self._bounds.given_up
             total: Number = 0
             for change in self._bounds.survey.wild_changes:
                 total = plus(total, self._wild_gain(change))
             for scope, name in self._borrowed:
                 for change in scope.changes.get(name, ()):
                     total = plus(total, self.total_gain(change))
+            self._is_adding_up = False
+            if not self._bounds.is_final(total, before):
+                return total
             self._inside = total
         return self._inside
 
@@ -212,7 +229,7 @@ class Changes:
         if (scope, name) in self._borrowed:
             return True
         if self._stored is None:
-            self._stored = {stored.id for stored in _stored_names(self._bounds.survey.tree)}
+            self._stored = _stored_names(self._bounds.survey)
         return name in self._stored
 
     def _aliases(self) -> dict[Holder, set[Holder]]:
@@ -229,17 +246,9 @@ class Changes:
         assert self._also is not None
         value, path = definition.value, definition.path
         match definition.kind:
-            case Kind.FUNCTION | Kind.AUGMENT | Kind.REST:
-                return
-            case Kind.PARAMETER:
-                for argument, place in self._bounds.callers.arguments(*holder):
-                    holders, borrowed = self._origins(argument, place)
-                    for other in holders:
-                        self._also[other].add(holder)
-                    if borrowed:
-                        self._borrowed.add(holder)
-                return
             case Kind.ASSIGN | Kind.WALRUS if value is not None:
+                if value.__class__ in _FRESH and isinstance(definition.node, ast.Assign) and len(definition.node.targets) == 1 and not path:
+                    return
                 if len(path) == 1 and isinstance(value, ast.Tuple | ast.List) and isinstance(path[0], int):
                     value, path = value.elts[path[0]] if path[0] < len(value.elts) else value, ()
                 if not path:
@@ -253,16 +262,33 @@ class Changes:
                         self._also[holder].add(other)
                     if not borrowed:
                         return
+            case Kind.PARAMETER:
+                for argument, place in self._bounds.callers.arguments(*holder):
+                    holders, borrowed = self._origins(argument, place)
+                    for other in holders:
+                        self._also[other].add(holder)
+                    if borrowed:
+                        self._borrowed.add(holder)
+                return
+            case Kind.FUNCTION | Kind.AUGMENT | Kind.REST:
+                return
         self._borrowed.add(holder)
 
     def _origins(self, node: ast.expr, place: Place) -> tuple[set[Holder], bool]:
         """Return the variables whose object the value may be, and whether it may be one that a container holds."""
+        kind = node.__class__
+        if kind in _FRESH:
+            return set(), False
         match node:
             case ast.Name():
                 scope = place.scope.resolve(node.id)
                 return (set() if scope is None else {(scope, node.id)}), False
             case ast.Await():
                 return self._origins(node.value, place)
+            case ast.Call():
+                return self._returned(node, place)
+            case ast.Subscript():
+                return set(), not isinstance(node.slice, ast.Slice)
             case ast.NamedExpr():
                 return _union(self._origins(node.value, place), self._origins(node.target, place))
             case ast.IfExp():
@@ -272,11 +298,7 @@ class Changes:
                 for value in node.values:
                     found = _union(found, self._origins(value, place))
                 return found
-            case ast.Call():
-                return self._returned(node, place)
-            case ast.Subscript(slice=ast.Slice()):
-                return set(), False
-        return set(), not isinstance(node, _FRESH)
+        return set(), True
 
     def _returned(self, node: ast.Call, place: Place) -> tuple[set[Holder], bool]:
         func = node.func
@@ -348,16 +370,27 @@ def _method(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else ""
 
 
-def _stored_names(tree: ast.Module) -> "list[ast.Name]":
-    """Return the names whose objects are put into a container, or handed to something that might do so."""
+def _stored_names(survey: Survey) -> set[str]:
+    """Return the names of objects that are put into a container, or handed to something that might do so.
+
+    What a payload or the script's result holds is not meant: nobody changes that any more.
+    """
+    entry = (scope for node, scope in survey.scopes.items() if scope.parent is survey.module and scope.name == ENTRY)
+    results = {value for scope in entry for value, _ in scope.returns}
     held: list[ast.expr | None] = []
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [survey.tree]
+    while waiting:
+        node = waiting.pop()
+        if node in results:
+            continue
         match node:
             case ast.List() | ast.Tuple() | ast.Set():
                 held += node.elts
             case ast.Dict():
                 held += node.values
-            case ast.Call():
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="ctx"), attr="run" | "log")):
+                continue
+            case ast.Call() if not _only_reads(node):
                 held += [*node.args, *(keyword.value for keyword in node.keywords)]
             case ast.Assign(targets=targets) if not all(isinstance(target, ast.Name) for target in targets):
                 held.append(node.value)
@@ -367,14 +400,19 @@ def _stored_names(tree: ast.Module) -> "list[ast.Name]":
                 held.append(node.elt)
             case ast.DictComp():
                 held.append(node.value)
-    names: list[ast.Name] = []
+        waiting += ast.iter_child_nodes(node)
+    names: set[str] = set()
     while held:
         value = held.pop()
         match value:
             case ast.Name():
-                names.append(value)
+                names.add(value.id)
             case ast.IfExp():
                 held += (value.body, value.orelse)
             case ast.BoolOp():
                 held += value.values
     return names
+
+
+def _only_reads(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id in _COPIES | _VIEWS | {"any", "all", "sum", "min", "max"}

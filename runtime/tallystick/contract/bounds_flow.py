@@ -9,8 +9,8 @@ the result in a loop.
 """
 
 import ast
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, UNBOUNDED, Effect, Measure, constant
 from tallystick.contract.bounds_tests import Limits
@@ -41,6 +41,9 @@ class Outcome(NamedTuple):
 _PASSES = Outcome(NOTHING, None, None, NOTHING)
 
 
+_SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.FunctionDef, ast.AsyncFunctionDef})
+
+
 class Variable:
     """Where one variable of a function is set or changed, by statement."""
 
@@ -63,9 +66,23 @@ class Flow:
 
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
-        self._limits = Limits(bounds)
+        self.limits = Limits(bounds)
         self._variables: dict[tuple[Scope, str], Variable] = {}
         self._control: dict[ast.stmt, Outcome] = {}
+        self._handlers: dict[type[ast.stmt], Callable[[Query | None, Any], Outcome]] = {
+            ast.If: self._if,
+            ast.While: self._loop,
+            ast.For: self._loop,
+            ast.AsyncFor: self._loop,
+            ast.Try: self._try,
+            ast.With: self._with,
+            ast.AsyncWith: self._with,
+            ast.Match: self._match,
+            ast.Return: lambda _query, _statement: Outcome(None, None, None, NOTHING),
+            ast.Raise: lambda _query, _statement: Outcome(None, None, None, NOTHING),
+            ast.Break: lambda _query, _statement: Outcome(None, NOTHING, None, NOTHING),
+            ast.Continue: lambda _query, _statement: Outcome(None, None, NOTHING, NOTHING),
+        }
 
     def variable(self, scope: Scope, name: str) -> Variable:
         """Return where the variable is set or changed."""
@@ -78,8 +95,12 @@ class Flow:
         """Return the effect of everything in the function that runs before the statement of ``place``."""
         effect = self._expressions(query, place.block, place.index)
         block, index = place.block, place.index
+        touched = self.variable(query.scope, query.name).touched
         while not effect.is_constant:
-            for earlier in range(min(index, len(block.statements)) - 1, -1, -1):
+            statements = block.statements
+            for earlier in range(min(index, len(statements)) - 1, -1, -1):
+                if statements[earlier].__class__ in _SIMPLE and (block, earlier) not in touched:
+                    continue
                 step = self.statement(query, block, earlier).normal
                 if step is None:
                     return constant(NEVER)  # the place cannot be reached
@@ -105,7 +126,10 @@ class Flow:
         breaks: Effect | None = None
         continues: Effect | None = None
         during = NOTHING
-        for index in range(len(block.statements)):
+        touched = () if query is None else self.variable(query.scope, query.name).touched
+        for index, statement in enumerate(block.statements):
+            if statement.__class__ in _SIMPLE and (block, index) not in touched:
+                continue
             assert normal is not None
             outcome = self.statement(query, block, index)
             breaks = _either(breaks, _before(normal, outcome.breaks))
@@ -120,7 +144,7 @@ class Flow:
         """Return the effect of one statement; of a query of None, only how it can end."""
         statement = block.statements[index]
         if query is not None and (block, index) not in self.variable(query.scope, query.name).touched:
-            if isinstance(statement, ast.If | ast.Assert) and self._limits.mentions(statement.test, query):
+            if isinstance(statement, ast.If | ast.Assert) and self.limits.mentions(statement.test, query):
                 return self._compute(query, block, index, statement)
             query = None
         if query is None:
@@ -187,35 +211,26 @@ class Flow:
         return [block for block in self._bounds.survey.blocks.get(statement, ()) if block.role in roles]
 
     def _compute(self, query: Query | None, block: Block, index: int, statement: ast.stmt) -> Outcome:
-        own = NOTHING if query is None else self._own(query, block, index)
-        match statement:
-            case ast.If():
-                outcome = self._if(query, statement)
-            case ast.While() | ast.For() | ast.AsyncFor():
-                outcome = self._loop(query, statement)
-            case ast.Try():
-                outcome = self._try(query, statement)
-            case ast.With() | ast.AsyncWith():
-                body = self._blocks(statement, "body")[0]
-                outcome = _sequence(self.entry(query, body), self.block(query, body))
-            case ast.Match():
-                outcome = self._match(query, statement)
-            case ast.Return() | ast.Raise():
-                outcome = Outcome(None, None, None, NOTHING)
-            case ast.Break():
-                outcome = Outcome(None, NOTHING, None, NOTHING)
-            case ast.Continue():
-                outcome = Outcome(None, None, NOTHING, NOTHING)
-            case ast.Assert():
-                outcome = Outcome(self._limit(query, statement.test, block, index, holds=True), None, None, NOTHING)
-            case _:
-                outcome = _PASSES
-        return outcome if own is NOTHING else _sequence(own, outcome)
+        handler = self._handlers.get(statement.__class__)
+        if isinstance(statement, ast.Assert):
+            outcome = self._assert(query, statement, block, index)
+        else:
+            outcome = _PASSES if handler is None else handler(query, statement)
+        if query is None or (own := self._own(query, block, index)) is NOTHING:
+            return outcome
+        return _sequence(own, outcome)
+
+    def _assert(self, query: Query | None, statement: ast.Assert, block: Block, index: int) -> Outcome:
+        return Outcome(self._limit(query, statement.test, block, index, holds=True), None, None, NOTHING)
+
+    def _with(self, query: Query | None, statement: ast.With | ast.AsyncWith) -> Outcome:
+        body = self._blocks(statement, "body")[0]
+        return _sequence(self.entry(query, body), self.block(query, body))
 
     def _limit(self, query: Query | None, test: ast.expr, block: Block, index: int, *, holds: bool) -> Effect:
         if query is None:
             return NOTHING
-        limit = self._limits.limit(test, query, Place(query.scope, block, index), holds=holds)
+        limit = self.limits.limit(test, query, Place(query.scope, block, index), holds=holds)
         return NOTHING if limit == INF else constant(limit)
 
     def _if(self, query: Query | None, statement: ast.If) -> Outcome:

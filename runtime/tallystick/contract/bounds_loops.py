@@ -30,16 +30,23 @@ class Loops:
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
         self._caps: dict[ast.AST, list[Cap]] = {}
+        self._under_way: set[ast.AST] = set()
 
     def rounds(self, loop: ast.AST, index: int = -1) -> Number:
         """Return how often a loop goes round at most; of the statement ``index`` of its body, if one is given."""
-        if loop not in self._caps:
-            self._caps[loop] = [Cap(-1, INF)]  # while it is being computed
-            depth, self._bounds.depth = self._bounds.depth, self._bounds.depth + 1
-            caps = list(self._compute(loop))
+        caps = self._caps.get(loop)
+        if caps is None:
+            if loop in self._under_way:
+                return self._bounds.give_up()
+            self._under_way.add(loop)
+            before, depth = self._bounds.given_up, self._bounds.depth
+            self._bounds.depth += 1
+            caps = [Cap(-1, INF), *self._compute(loop)]
             self._bounds.depth = depth
-            self._caps[loop] = [Cap(-1, INF), *caps]
-        return min(cap.rounds for cap in self._caps[loop] if cap.behind < max(index, 0))
+            self._under_way.discard(loop)
+            if self._bounds.is_final(min(cap.rounds for cap in caps), before):
+                self._caps[loop] = caps
+        return min(cap.rounds for cap in caps if cap.behind < max(index, 0))
 
     def repetitions(self, place: Place) -> Number:
         """Return how often a place is executed in one run of its function at most."""
@@ -89,15 +96,17 @@ class Loops:
         body = next(block for block in self._bounds.survey.blocks[loop] if block.role == "body")
         assert body.owner is not None
         place = body.owner
-        ends = self._bounds.flow.block(None, body)
-        if ends.normal is None and ends.continues is None:
-            yield Cap(-1, 1)  # there is no second round
-            return
+        leaves = loop in self._bounds.survey.leaving
+        if leaves:
+            ends = self._bounds.flow.block(None, body)
+            if ends.normal is None and ends.continues is None:
+                yield Cap(-1, 1)  # there is no second round
+                return
         if isinstance(loop, ast.For | ast.AsyncFor):
             items = self._bounds.number(loop.iter, place, Measure.LENGTH)
             if items < INF and not self.extends_itself(loop, place):
                 yield Cap(-1, items)
-                if ends.breaks is None:
+                if not leaves:
                     return
         for scope, name, measures in self._candidates(loop, body):
             for measure in measures:

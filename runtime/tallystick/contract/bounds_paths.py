@@ -30,6 +30,7 @@ class Paths:
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
         self._entries: dict[Scope, dict[Shape, Number]] = {}
+        self._worst: dict[Scope, Number] = {}
         self._places = dict(bounds.survey.context_calls)
         self._named_nodes = all(
             call.args and isinstance(call.args[0], ast.Dict) and all(
@@ -41,9 +42,11 @@ class Paths:
 
     def per_path(self, call: ast.Call, place: Place) -> Number:
         """Return how often a capability call can happen under one path at most."""
+        if call in self._bounds.survey.awaited:
+            return times(self._worst_entry(place.function), self._bounds.loops.repetitions(place))
         counts: dict[Shape, Number] = defaultdict(int)
         asynchronous = isinstance(place.function.node, ast.AsyncFunctionDef)
-        if not asynchronous and call not in self._bounds.survey.awaited and place.fanout is None and self._is_returned(call, place):
+        if not asynchronous and place.fanout is None and self._is_returned(call, place):
             for shape, count in self._entries_of(place.function).items():
                 self._add(counts, shape, times(count, self._bounds.loops.repetitions(place)))
         else:
@@ -52,6 +55,11 @@ class Paths:
 
     def _is_returned(self, call: ast.Call, place: Place) -> bool:
         return any(call is node for value, _ in place.function.returns for node in _handed_on(value))
+
+    def _worst_entry(self, function: Scope) -> Number:
+        if function not in self._worst:
+            self._worst[function] = _worst(self._entries_of(function))
+        return self._worst[function]
 
     def _entries_of(self, function: Scope) -> dict[Shape, Number]:
         """Return how often a function's body runs, by shape."""
@@ -146,8 +154,8 @@ class Paths:
 
 
 def _worst(counts: dict[Shape, Number]) -> Number:
-    anywhere = counts.pop(_ANYWHERE, 0)
-    return plus(max(counts.values(), default=0), anywhere)
+    known = max((count for shape, count in counts.items() if shape != _ANYWHERE), default=0)
+    return plus(known, counts.get(_ANYWHERE, 0))
 
 
 def _handed_on(value: ast.expr) -> Iterator[ast.expr]:

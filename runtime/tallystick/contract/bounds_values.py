@@ -37,6 +37,15 @@ class Values:
 
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
+        self._handlers: dict[type[ast.expr], Callable[..., Effect]] = {
+            ast.Name: self._name,
+            ast.Await: self._same,
+            ast.NamedExpr: self._same,
+            ast.IfExp: self._choice,
+            ast.BoolOp: self._any_of,
+            ast.Call: bounds.calls.evaluate,
+            ast.Subscript: self._subscript,
+        }
 
     def evaluate(
         self, node: ast.expr, place: Place, measure: Measure, path: Steps = (), about: "Query | None" = None
@@ -54,37 +63,55 @@ class Values:
         if not bounds.may_go_on():
             return UNBOUNDED
         bounds.depth += 1
-        try:
-            return self._evaluate(node, place, measure, path, about)
-        finally:
-            bounds.depth -= 1
+        handler = self._handlers.get(node.__class__)
+        if handler is not None:
+            effect = handler(node, place, measure, path, about)
+        elif path:
+            effect = self._part(node, place, measure, path, about)
+        elif measure is Measure.LENGTH or measure is Measure.SHORTNESS:
+            effect = self._length(node, place, measure, about)
+        else:
+            effect = self._number(node, place, measure, about)
+        bounds.depth -= 1
+        return effect
 
-    def _evaluate(
-        self, node: ast.expr, place: Place, measure: Measure, path: Steps, about: "Query | None"
+    def _same(
+        self, node: ast.Await | ast.NamedExpr, place: Place, measure: Measure, path: Steps, about: "Query | None"
     ) -> Effect:
-        match node:
-            case ast.Name():
-                return self._name(node, place, measure, path, about)
-            case ast.Await() | ast.NamedExpr():
-                return self.evaluate(node.value, place, measure, path, about)
-            case ast.IfExp():
-                body = self.evaluate(node.body, place, measure, path, about)
-                return body.join(self.evaluate(node.orelse, place, measure, path, about))
-            case ast.BoolOp():
-                joined = constant(NEVER)
-                for value in node.values:
-                    joined = joined.join(self.evaluate(value, place, measure, path, about))
-                return joined
-            case ast.Call():
-                return self._bounds.calls.evaluate(node, place, measure, path, about)
-            case ast.Subscript(slice=index) if not isinstance(index, ast.Slice):
-                step = index.value if isinstance(index, ast.Constant) and _is_key(index.value) else Part.ANY
-                return self.evaluate(node.value, place, measure, (step, *path), about)
+        return self.evaluate(node.value, place, measure, path, about)
+
+    def _choice(self, node: ast.IfExp, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
+        joined = constant(NEVER)
+        for branch, holds in ((node.body, True), (node.orelse, False)):
+            effect = self.evaluate(branch, place, measure, path, about)
+            if isinstance(branch, ast.Name) and effect.base == INF:
+                scope = place.scope.resolve(branch.id)
+                if scope is not None:
+                    query = self._bounds.query(scope, branch.id, measure, path)
+                    effect = constant(self._bounds.flow.limits.limit(node.test, query, place, holds=holds))
+            joined = joined.join(effect)
+        return joined
+
+    def _any_of(self, node: ast.BoolOp, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
+        joined = constant(NEVER)
+        for value in node.values:
+            joined = joined.join(self.evaluate(value, place, measure, path, about))
+        return joined
+
+    def _subscript(
+        self, node: ast.Subscript, place: Place, measure: Measure, path: Steps, about: "Query | None"
+    ) -> Effect:
+        index = node.slice
+        if not isinstance(index, ast.Slice):
+            step = index.value if isinstance(index, ast.Constant) and _is_key(index.value) else Part.ANY
+            return self.evaluate(node.value, place, measure, (step, *path), about)
         if path:
-            return self._part(node, place, measure, path, about)
-        if measure in _LENGTHS:
-            return self._length(node, place, measure, about)
-        return self._number(node, place, measure, about)
+            outer = (path[0] if path[0] is Part.EACH else Part.ANY, *path[1:])
+            return self.evaluate(node.value, place, measure, outer, about)
+        if measure is Measure.LENGTH:
+            whole = self.evaluate(node.value, place, measure, (), about)
+            return whole.least(constant(self._slice(index, place)))
+        return constant(0) if measure is Measure.SHORTNESS else UNBOUNDED
 
     def _name(self, node: ast.Name, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
         scope = place.scope.resolve(node.id)
@@ -124,9 +151,6 @@ class Values:
                 return total
             case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
                 return self._comprehension(node, place, about)
-            case ast.Subscript(slice=ast.Slice() as cut):
-                whole = self.evaluate(node.value, place, measure, (), about)
-                return whole.least(constant(self._slice(cut, place)))
             case ast.BinOp():
                 return self.operate(
                     node.op,
@@ -267,9 +291,6 @@ class Values:
             case ast.DictComp():
                 inner = node.key if step is Part.EACH else node.value
                 return self.evaluate(inner, self.inside(node, place), measure, rest)
-            case ast.Subscript(slice=ast.Slice()):
-                outer = (step if step is Part.EACH else Part.ANY, *rest)
-                return self.evaluate(node.value, place, measure, outer, about)
             case ast.BinOp():
                 outer = (step if isinstance(step, Part | str) else Part.ANY, *rest)
                 return self.operate(

@@ -97,6 +97,8 @@ class History:
         self.launches: dict[int, Launch] = {}
         self.attempts: dict[int, Attempt] = {}
         self.records: dict[Identity, Record] = {}
+        #: Records by what was paid for, (capability, digest), in the order of their commits.
+        self.paid: dict[tuple[str, str], list[Record]] = {}
         self.latest_attempt: dict[Identity, Attempt] = {}
         self.executions: Counter[str] = Counter()
         self.certificates: list[CertificateIssued] = []
@@ -165,6 +167,8 @@ class History:
     def _start_attempt(self, event: AttemptStarted) -> None:
         self._require(event.attempt not in self.attempts, f"attempt {event.attempt} starts twice")
         self._require(event.identity not in self.records, f"attempt {event.attempt} is for a committed identity")
+        before = self.latest_attempt.get(event.identity)
+        self._require(before is None or not before.open, f"attempt {event.attempt} is for an identity that is held")
         attempt = Attempt(event)
         self.attempts[event.attempt] = attempt
         self.latest_attempt[event.identity] = attempt
@@ -184,6 +188,7 @@ class History:
         attempt.committed = record
         self._count(attempt, 1)
         self.records[record.identity] = record
+        self.paid.setdefault((record.capability, record.digest), []).append(record)
 
     def _decide(self, event: AttemptDecided, attempt: Attempt) -> None:
         self._require(

@@ -42,18 +42,13 @@ def consult(
 
 
 def _repeated(history: History, identity: Identity, capability: str, digest: str, launch: int) -> Record | None:
-    for occurrence in range(identity.occurrence + 1):
-        record = history.records.get(Identity(identity.site, identity.path, occurrence))
-        if record is not None and record.launch < launch and (record.capability, record.digest) == (capability, digest):
-            return record
-    later = [
+    """Return the first record at this site and path that earlier launches paid for the same."""
+    repeated = (
         record
-        for known, record in history.records.items()
-        if (known.site, known.path) == (identity.site, identity.path)
-        and record.launch < launch
-        and (record.capability, record.digest) == (capability, digest)
-    ]
-    return min(later, key=lambda record: record.identity.occurrence, default=None)
+        for record in history.paid.get((capability, digest), ())
+        if record.launch < launch and (record.identity.site, record.identity.path) == (identity.site, identity.path)
+    )
+    return min(repeated, key=lambda record: record.identity.occurrence, default=None)
 
 
 def _could_have_made(history: History, record: Record, identity: Identity) -> bool:

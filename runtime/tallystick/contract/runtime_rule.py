@@ -64,7 +64,7 @@ class Invalid(msgspec.Struct, frozen=True):
 
 
 class Execute(msgspec.Struct, frozen=True):
-    """Rule 4: new work, to be paid once; ``warning`` is what the ledger has to say about it."""
+    """Rule 4: new work, to be paid once; ``warning`` is what the report should say about it."""
 
     estimate: int
     warning: str | None = None
@@ -121,7 +121,12 @@ def decide(
         if attempt.open:
             return _unresolved(call, attempt.started)
     over = _over_ceiling(call, envelope, new_calls, site_calls)
-    return over or _new_work(call, history, envelope, allowance, spec, invalid, launch)
+    if over is not None:
+        return over
+    decision = _new_work(call, history, envelope, allowance, spec, invalid, launch)
+    if isinstance(decision, Execute) and attempt is not None and attempt.state == "unknown":
+        return _again(decision, attempt.started)
+    return decision
 
 
 def _new_work(
@@ -174,6 +179,15 @@ def _new_work(
             )
         warning = known
     return Execute(spec.estimate, warning)
+
+
+def _again(execute: Execute, lost: AttemptStarted) -> Execute:
+    """Say that a read-only call whose outcome nobody knows is made once more (contract.md, section 6.2)."""
+    note = (
+        f"{lost.identity} runs again: the outcome of attempt {lost.attempt} ({lost.capability}) is unknown, and a "
+        "read-only call may be repeated; it may be billed twice"
+    )
+    return Execute(execute.estimate, note if execute.warning is None else f"{note}; {execute.warning}")
 
 
 def _over_ceiling(call: CallRequest, envelope: Envelope, new_calls: int, site_calls: int) -> Stop | None:

@@ -14,6 +14,8 @@ from typing import TypeAlias
 class Part(Enum):
     """A step from a value to something inside it, where no constant key names it."""
 
+    __hash__ = object.__hash__  # members are single: their identity will do, at a tenth of the cost
+
     EACH = "each"
     """What iterating yields: items of a list, keys of a dict."""
     ANY = "any"

@@ -18,6 +18,7 @@ Found: TypeAlias = tuple[Any, Place]
 """A node and where it is evaluated."""
 
 CONTEXT = "ctx"
+ENTRY = "orchestrate"
 FANOUTS = frozenset({"parallel", "pipeline", "dag", "race"})
 
 CHANGING_METHODS = frozenset(
@@ -72,11 +73,9 @@ EXPRESSIONS: dict[type[ast.AST], tuple[str, ...]] = {
 # Statements that hold nothing but expressions, in these fields.
 _PLAIN_STATEMENTS: dict[type[ast.AST], tuple[str, ...]] = {
     ast.Assert: ("test", "msg"),
-    ast.Break: (),
     ast.Continue: (),
     ast.Expr: ("value",),
     ast.Pass: (),
-    ast.Raise: ("exc", "cause"),
 }
 
 
@@ -93,6 +92,8 @@ class Survey:
         calls: calls of each plain name.
         context_calls: calls of an attribute of ``ctx``.
         context_attributes: other uses of an attribute of ``ctx``.
+        attributes: every attribute that is written, by its name.
+        leaving: loops that a ``break``, ``return`` or ``raise`` may leave before their end.
         wild_changes: changes to lists, dicts and sets that no name holds directly.
         awaited: calls that stand directly under an ``await``.
         awaits: awaits of anything but a call.
@@ -109,6 +110,8 @@ class Survey:
         self.calls: dict[str, list[Found]] = defaultdict(list)
         self.context_calls: list[Found] = []
         self.context_attributes: list[Found] = []
+        self.attributes: dict[str, list[Found]] = defaultdict(list)
+        self.leaving: set[ast.AST] = set()
         self.wild_changes: list[Definition] = []
         self.awaited: set[ast.Call] = set()
         self.awaits: list[Found] = []
@@ -134,7 +137,7 @@ class _Walk:
         self.changes: list[Definition] = []
         self.scopes_that_declare: list[Scope] = []
         found = result.found = {kind: [] for kind in wanted}
-        self.attributes = found.get(ast.Attribute)
+        self.attributes = result.attributes
         handlers: dict[type[ast.AST], Callable[[Any, Place, list[Any]], None]] = {
             ast.Attribute: self.attribute,
             ast.Await: self.await_,
@@ -163,6 +166,7 @@ class _Walk:
             ast.AsyncFunctionDef: self.function,
             ast.AsyncWith: self.with_,
             ast.AugAssign: self.augmented_assignment,
+            ast.Break: self.leave,
             ast.Delete: self.delete,
             ast.For: self.for_,
             ast.FunctionDef: self.function,
@@ -172,6 +176,7 @@ class _Walk:
             ast.ImportFrom: self.import_,
             ast.Match: self.match,
             ast.Nonlocal: self.declaration,
+            ast.Raise: self.leave,
             ast.Return: self.return_,
             ast.Try: self.try_,
             ast.While: self.while_,
@@ -261,6 +266,7 @@ class _Walk:
             nodes, place = inner.pop()
 
     def attribute(self, node: ast.Attribute, place: Place, deeper: list[Any]) -> None:
+        self.attributes[node.attr].append((node, place))
         if node.value.__class__ is ast.Name and node.value.id == CONTEXT:  # type: ignore[attr-defined]  # the class was compared, which is cheaper than isinstance
             self.survey.context_attributes.append((node, place))
         else:
@@ -302,8 +308,7 @@ class _Walk:
 
     def context_call(self, node: ast.Call, func: ast.Attribute, place: Place, deeper: list[Any]) -> None:
         self.survey.context_calls.append((node, place))
-        if self.attributes is not None:
-            self.attributes.append((func, place))
+        self.attributes[func.attr].append((func, place))
         if func.attr in FANOUTS:
             self.inner.append((node.args, place.handed_to(node)))
             self.inner.append((node.keywords, place.plain()))
@@ -318,8 +323,7 @@ class _Walk:
         receiver = func.value
         if isinstance(receiver, ast.Name):
             self.changes.append(Definition(receiver.id, Kind.CHANGE, place, node, value))
-            if self.attributes is not None:
-                self.attributes.append((func, place))
+            self.attributes[func.attr].append((func, place))
             if func.attr in _ANSWERING_METHODS:
                 arguments.append(receiver)
         else:
@@ -466,7 +470,13 @@ class _Walk:
                 rest.append(target)
         self.walk(rest, place)
 
+    def leave(self, node: ast.Break | ast.Raise, place: Place) -> None:
+        self.survey.leaving.update(place.loops())
+        if isinstance(node, ast.Raise):
+            self.walk((node.exc, node.cause), place)
+
     def return_(self, node: ast.Return, place: Place) -> None:
+        self.survey.leaving.update(place.loops())
         if node.value is not None:
             place.scope.returns.append((node.value, place))
             self.walk((node.value,), place)

@@ -3,18 +3,24 @@
 Handlers translate; the service decides. The OpenAPI document is at /schema/openapi.json.
 """
 
+import re
 from collections.abc import AsyncIterator
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import anyio.to_thread
 import msgspec
+import structlog
 from litestar import Litestar, MediaType, Response, get, post
 from litestar import Request as HttpRequest
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.response import Stream
+from litestar.status_codes import HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
 from tallystick.contract.errors import TallyError, UsageError
 from tallystick.contract.events import ErrorInfo
@@ -30,6 +36,7 @@ from tallystick.engine.messages import (
     ErrorBody,
     GateReport,
     GateRequest,
+    Progress,
     ReconcileRequest,
     ResumeRequest,
     RunLine,
@@ -43,21 +50,31 @@ from tallystick.kernel import KernelError
 MAX_BODY = 8 << 20
 _STATUS = {"TS-U": 400, "TS-C": 422, "TS-G": 422, "TS-D": 409, "TS-A": 409, "TS-P": 409, "TS-S": 503, "TS-N": 503}
 _UNKNOWN_RUN = "TS-U002"
+_FILE_NAME = re.compile(r"[0-9a-f]{64}")
+_SEE_SCHEMA = "the daemon's /schema/openapi.json describes every request"
+
+log = structlog.get_logger("tallystick.api")
+
+_REFUSALS = {
+    number: ResponseSpec(ErrorBody, description="Refused: a stable code, what happened, what to do next")
+    for number in sorted({404, 413, *_STATUS.values()})
+}
+_get, _post = partial(get, responses=_REFUSALS), partial(post, responses=_REFUSALS)
 
 
-@get("/v1/status")
+@_get("/v1/status")
 async def status(host: Host) -> Status:
     """Tell how the daemon stands."""
     return await host.status()
 
 
-@get("/v1/doctor")
+@_get("/v1/doctor")
 async def doctor(host: Host) -> DoctorReport:
     """Look at every part."""
     return await host.doctor.examine()
 
 
-@post("/v1/shutdown", status_code=202)
+@_post("/v1/shutdown", status_code=202)
 async def shutdown(host: Host) -> Status:
     """Begin an orderly stop."""
     answer = await host.status()
@@ -65,85 +82,93 @@ async def shutdown(host: Host) -> Status:
     return answer
 
 
-@get("/v1/capabilities")
+@_get("/v1/capabilities")
 async def capabilities(host: Host) -> list[CapabilityInfo]:
     """List the catalogue."""
     return host.capabilities()
 
 
-@post("/v1/check", status_code=200)
+@_post("/v1/check", status_code=200)
 async def check(host: Host, data: CheckRequest) -> CheckReport:
     """Check a script without running it."""
     return await host.service.check(data)
 
 
-@post("/v1/runs", status_code=201)
+@_post("/v1/runs", status_code=201)
 async def submit(host: Host, data: RunRequest) -> RunReport:
     """Start a run."""
     return await host.service.submit(data)
 
 
-@get("/v1/runs")
+@_get("/v1/runs")
 async def runs(host: Host, limit: int = 50, before: str | None = None) -> list[RunLine]:
     """List runs, newest first."""
-    rows = await anyio.to_thread.run_sync(host.service.journal.store.rows, max(1, min(limit, 10_000)), before)
+    below = None if before is None else host.service.library.resolve(before)
+    rows = await anyio.to_thread.run_sync(host.service.journal.store.rows, max(1, min(limit, 10_000)), below)
     return [reports.run_line(row) for row in rows]
 
 
-@get("/v1/runs/{run:str}")
+@_get("/v1/runs/{run:str}")
 async def show(host: Host, run: str) -> RunReport:
     """Report a run."""
     return await host.service.report(host.service.library.resolve(run))
 
 
-@get("/v1/runs/{run:str}/source")
+@_get("/v1/runs/{run:str}/source")
 async def source(host: Host, run: str, revision: int | None = None) -> Source:
-    """Return the script of a revision, the latest by default."""
+    """Return the script of a revision, that of the latest launch by default."""
     history = await host.service.library.history(host.service.library.resolve(run))
-    number = len(history.revisions) - 1 if revision is None else revision
+    number = history.revision.revision if revision is None else revision
     if number not in history.revisions:
         raise UsageError(f"run {history.run} has no revision {number}; it has 0 to {len(history.revisions) - 1}")
     found = history.revisions[number]
     return Source(found.revision, found.source, found.args)
 
 
-@post("/v1/runs/{run:str}/gate", status_code=200)
+@_post("/v1/runs/{run:str}/gate", status_code=200)
 async def gate(host: Host, run: str, data: GateRequest) -> GateReport:
     """Hold a rewrite against what is committed."""
     return await host.service.gate(host.service.library.resolve(run), data)
 
 
-@post("/v1/runs/{run:str}/resume", status_code=201)
+@_post("/v1/runs/{run:str}/resume", status_code=201)
 async def resume(host: Host, run: str, data: ResumeRequest) -> RunReport:
     """Go on with a run."""
     return await host.service.resume(host.service.library.resolve(run), data)
 
 
-@post("/v1/runs/{run:str}/cancel", status_code=202)
+@_post("/v1/runs/{run:str}/cancel", status_code=202)
 async def cancel(host: Host, run: str) -> RunReport:
     """End the live launch of a run."""
     return await host.service.cancel(host.service.library.resolve(run), "its user")
 
 
-@get("/v1/runs/{run:str}/attempts")
+@_get("/v1/runs/{run:str}/attempts")
 async def attempts(host: Host, run: str) -> list[AttemptReport]:
     """List the attempts of a run."""
     return await host.operator.attempts(host.service.library.resolve(run))
 
 
-@post("/v1/runs/{run:str}/attempts/{attempt:int}/reconcile", status_code=200)
+@_post("/v1/runs/{run:str}/attempts/{attempt:int}/reconcile", status_code=200)
 async def reconcile(host: Host, run: str, attempt: int, data: ReconcileRequest) -> AttemptReport:
     """Settle an attempt by hand."""
     return await host.operator.reconcile(host.service.library.resolve(run), attempt, data)
 
 
-@get("/v1/runs/{run:str}/artifacts")
+@_get("/v1/runs/{run:str}/artifacts")
 async def artifacts(host: Host, run: str) -> list[Artifact]:
     """List the files of a run."""
     return reports.artifacts(await host.service.library.history(host.service.library.resolve(run)))
 
 
-@get("/v1/runs/{run:str}/events", media_type="text/event-stream")
+@get(
+    "/v1/runs/{run:str}/events",
+    media_type="text/event-stream",
+    responses={
+        **_REFUSALS,
+        200: ResponseSpec(Progress, description="One event a line", media_type="text/event-stream"),
+    },
+)
 async def events(host: Host, run: str) -> Stream:
     """Stream a run's progress as server-sent events until its launch has ended."""
     found = host.service.library.resolve(run)
@@ -155,9 +180,11 @@ async def events(host: Host, run: str) -> Stream:
     return Stream(lines(), media_type="text/event-stream")
 
 
-@get("/v1/files/{sha256:str}", media_type="application/octet-stream")
+@_get("/v1/files/{sha256:str}", media_type="application/octet-stream")
 async def file(host: Host, sha256: str) -> Response[bytes]:
     """Return the bytes of an artifact."""
+    if not _FILE_NAME.fullmatch(sha256):
+        raise UsageError(f"{sha256[:80]!r} names no file: a name is 64 hexadecimal digits, in lower case")
     data = await anyio.to_thread.run_sync(host.service.journal.store.get_file, sha256)
     return Response(data, media_type="application/octet-stream")
 
@@ -177,10 +204,31 @@ def _on_kernel_error(_: HttpRequest[Any, Any, Any], error: KernelError) -> Respo
 
 
 def _on_http_error(_: HttpRequest[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
+    if error.status_code == HTTP_413_REQUEST_ENTITY_TOO_LARGE:
+        info = ErrorInfo(
+            "TS-U001",
+            f"the request is larger than {MAX_BODY >> 20} MiB; nothing was started",
+            "pass large data as artifacts, by reference",
+        )
+        return _body(info, error.status_code)
     extra = getattr(error, "extra", None)
     wrong = "; ".join(str(item.get("message", item)) for item in extra) if isinstance(extra, list) else ""
     text = f"{error.detail} {wrong}".strip()
-    return _body(ErrorInfo("TS-U001", f"the request was not understood: {text}"), error.status_code)
+    return _body(ErrorInfo("TS-U001", f"the request was not understood: {text}", _SEE_SCHEMA), error.status_code)
+
+
+def _on_deep_nesting(_: HttpRequest[Any, Any, Any], __: RecursionError) -> Response[ErrorBody]:
+    return _body(ErrorInfo("TS-U001", "the request was not understood: it is nested too deep", _SEE_SCHEMA), 400)
+
+
+def _on_fault(request: HttpRequest[Any, Any, Any], error: Exception) -> Response[ErrorBody]:
+    log.error("request_failed", method=request.method, path=request.url.path, exc_info=error)
+    info = ErrorInfo(
+        TallyError.code,
+        f"tallystick has a fault: this request failed with {type(error).__name__}",
+        "what was journalled is kept; tally daemon logs has the details to report",
+    )
+    return _body(info, 500)
 
 
 def create_app(host: Host) -> Litestar:
@@ -214,8 +262,12 @@ def create_app(host: Host) -> Litestar:
             TallyError: _on_tally_error,
             KernelError: _on_kernel_error,
             HTTPException: _on_http_error,
+            RecursionError: _on_deep_nesting,
+            Exception: _on_fault,
         },
-        openapi_config=OpenAPIConfig(title="tallystick", version=version("tallystick")),
+        openapi_config=OpenAPIConfig(
+            title="tallystick", version=version("tallystick"), render_plugins=[JsonRenderPlugin()]
+        ),
         request_max_body_size=MAX_BODY,
         signature_namespace={"Host": Host},
         logging_config=None,

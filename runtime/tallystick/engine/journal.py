@@ -135,8 +135,10 @@ class Journal:
                 continue
             try:
                 job.ref = self.store.put_file(job.data, job.media_type)
-            except (StoreError, OSError) as error:
+            except StoreError as error:
                 job.error = error
+            except OSError as error:
+                job.error = StoreUnavailableError(f"a file could not be written: {error}")
         try:
             self._append(appends)
         except StoreError as error:

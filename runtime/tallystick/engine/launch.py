@@ -46,7 +46,7 @@ STOPPING = "TS-N006"
 
 #: The gravest stop is the run's reason: divergence, then unresolved, then denial, then the rest.
 _GRAVITY = ("TS-D", "TS-A", "TS-P", "TS-S", "TS-R", "TS-N")
-_STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", STOPPING: "interrupted"}
+_STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", INTERRUPTED: "interrupted", STOPPING: "interrupted"}
 
 
 class Serve(msgspec.Struct, frozen=True):
@@ -282,7 +282,7 @@ class Launch:
         """Stop the launch; of several stops the gravest stays."""
         if self.stop is None or _gravity(stop) < _gravity(self.stop):
             self.stop = stop
-        return Halt(self.stop)
+        return Halt(stop)
 
     def _fail(self, call: int, identity: Identity, capability: str, kind: FailureKind, text: str) -> Fail:
         self._busy.discard((identity.site, identity.path))

@@ -147,7 +147,8 @@ class Launches:
     async def drain(self, seconds: float) -> None:
         """Start no more launches, interrupt the live ones, and wait until they have settled, at most so long.
 
-        The time counts from the first call; a later one waits for what is left of it.
+        The time counts from the first call; a later one waits for what is left of it. Whoever watches a launch that
+        has not settled by then is told that it was interrupted.
         """
         now = self._clock.monotonic()
         if self._closing_at is None:
@@ -158,6 +159,9 @@ class Launches:
             while self.live:
                 self._idle = anyio.Event()
                 await self._idle.wait()
+        for live in self.live.values():
+            live.tell("ended", self._clock.now(), text="interrupted")
+            live.feed.close()
 
     async def settle(self, history: History) -> None:
         """Wait for what an earlier launch left in flight, then end what never got an end in the journal.
@@ -165,9 +169,10 @@ class Launches:
         Raises:
             StoreError: the ends could not be written.
         """
-        settling = self._settling.pop(history.run, None)
+        settling = self._settling.get(history.run)
         while settling is not None and settling.in_flight:
             await settling.changed()
+        self._settling.pop(history.run, None)
         ends = cut_off(history, self._clock.now(), "its answer could not be written down")
         if ends:
             await self._journal.append(ends)

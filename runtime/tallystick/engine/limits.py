@@ -12,6 +12,11 @@ from tallystick.providers import catalogue
 
 #: A mistyped budget is more likely than a single run above this (dollars).
 MAX_BUDGET_USD = 1_000_000
+MAX_SEED = (1 << 63) - 1
+#: Seconds that a call of the local provider may be told to take.
+MAX_LATENCY = 3_600.0
+#: So is a mistyped count.
+MAX_COUNT = 1_000_000
 
 
 def envelope_of(limits: Limits, base: Envelope) -> Envelope:
@@ -28,8 +33,8 @@ def envelope_of(limits: Limits, base: Envelope) -> Envelope:
     for name in ("concurrency", "max_calls"):
         value = getattr(limits, name)
         if value is not None:
-            if value < 1:
-                raise UsageError(f"{name} is {value}; it must be at least 1")
+            if not 1 <= value <= MAX_COUNT:
+                raise UsageError(f"{name} is {value}; it must be between 1 and {MAX_COUNT:,}")
             changes[name] = value
     if limits.wall_clock is not None:
         if not (math.isfinite(limits.wall_clock) and limits.wall_clock > 0):
@@ -54,6 +59,37 @@ def budget_micros(usd: float) -> int:
             hint="give a positive amount, say --budget 1.00; leave it out for no limit",
         )
     return round(usd * MICROS_PER_USD)
+
+
+def cost_micros(usd: float) -> int:
+    """Turn what a call is said to have cost, in dollars, into micro-dollars.
+
+    Raises:
+        UsageError: it is negative, not a number, or beyond reason.
+    """
+    if not math.isfinite(usd) or not 0 <= usd <= MAX_BUDGET_USD:
+        raise UsageError(f"a cost of {usd:g} dollars cannot be", hint="leave it out where nobody knows it")
+    return round(usd * MICROS_PER_USD)
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that providers cannot take.
+
+    Raises:
+        UsageError: it is negative or has more than 63 bits.
+    """
+    if not 0 <= seed <= MAX_SEED:
+        raise UsageError(f"the seed is {seed}; it must be a whole number from 0 to {MAX_SEED}")
+
+
+def check_latency(seconds: float) -> None:
+    """Refuse a latency that is none.
+
+    Raises:
+        UsageError: it is negative, not a number, or more than an hour.
+    """
+    if not 0 <= seconds <= MAX_LATENCY:
+        raise UsageError(f"the latency is {seconds:g} s; it must be 0 to {MAX_LATENCY:g}")
 
 
 def _grants(names: Iterable[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ The command line imports this module and nothing else of the engine. Money is do
 shown and not summed; the engine counts micro-dollars. Times are Unix seconds.
 """
 
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,11 @@ from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
 from tallystick.contract.source import Counterexample, SiteFact, Violation
+
+#: What the journal can hold of a number that a client chooses.
+Seed: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 
 Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "idle"]
 ProgressKind: TypeAlias = Literal[
@@ -81,9 +86,9 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args: Any = None
     name: str = "script"
     limits: Limits = Limits()
-    seed: int = 0
+    seed: Seed = 0
     faults: tuple[str, ...] = ()
-    latency: float = 0.0
+    latency: Seconds = 0.0
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -96,7 +101,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_repeats: bool = False
     allowed_repeats: tuple[Identity, ...] = ()
     faults: tuple[str, ...] | None = None
-    latency: float | None = None
+    latency: Seconds | None = None
 
 
 class GateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -229,7 +234,7 @@ class ReconcileRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     abandon: bool = False
     result: Any | msgspec.UnsetType = msgspec.UNSET
-    cost_usd: float | None = None
+    cost_usd: Dollars | None = None
     who: str
     why: str = ""
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.errors import UsageError
 from tallystick.contract.events import AttemptDecided, Committed, Record
 from tallystick.contract.history import Attempt
+from tallystick.engine.limits import cost_micros
 from tallystick.engine.messages import AttemptReport, ReconcileRequest
 from tallystick.engine.reports import attempt_report
 from tallystick.engine.results import UnusableResultError
@@ -99,7 +99,7 @@ class Operator:
         except UnusableResultError as error:
             raise UsageError(f"the result does not fit: {error}", hint="tally capabilities shows its shape") from None
         known = attempt.ended.cost if attempt.ended is not None else None
-        cost = known if request.cost_usd is None else round(request.cost_usd * MICROS_PER_USD)
+        cost = known if request.cost_usd is None else cost_micros(request.cost_usd)
         return Record(
             identity=started.identity,
             capability=started.capability,

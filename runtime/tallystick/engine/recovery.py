@@ -8,9 +8,9 @@ from tallystick.engine.launch import INTERRUPTED
 MAX_INTERRUPTIONS = 3
 
 
-def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
-    """Return the ends of everything in a run that has none: attempts become unknown, a launch interrupted."""
-    events: list[AnyEvent] = [
+def without_end(history: History, now: float, why: str) -> list[AttemptEnded]:
+    """Return the ends of the attempts that have none, though nothing is in flight: their outcomes are unknown."""
+    return [
         AttemptEnded(
             run=history.run,
             at=now,
@@ -21,6 +21,11 @@ def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
         )
         for attempt in history.in_flight
     ]
+
+
+def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
+    """Return the ends of everything in a run that has none: attempts become unknown, a launch interrupted."""
+    events: list[AnyEvent] = [*without_end(history, now, why)]
     launch = history.launch
     if launch is not None and launch.ended is None:
         events.append(

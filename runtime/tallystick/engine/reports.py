@@ -1,13 +1,10 @@
 """Reports of a run for clients, read off its history: pure functions."""
 
-from typing import Any
-
 from tallystick.contract.capability import MICROS_PER_USD
-from tallystick.contract.events import ErrorInfo, RunStatus, Stored
+from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.history import Attempt, History, Launch
 from tallystick.engine.live_run import LiveRun, spend_of
 from tallystick.engine.messages import Artifact, AttemptReport, Calls, LaunchReport, RunLine, RunReport
-from tallystick.engine.results import ResultKeeper
 from tallystick.store.protocol import RunRow
 
 INTERRUPTED_HINT = "tally resume goes on from here; what is committed replays for free"
@@ -42,22 +39,16 @@ def attempt_report(attempt: Attempt) -> AttemptReport:
     )
 
 
-def run_report(history: History, keeper: ResultKeeper, live: LiveRun | None = None) -> RunReport:
-    """Report a whole run; ``live`` adds what only its actors know.
-
-    Raises:
-        StoreCorruptError: a stored result is missing or damaged.
-    """
+def run_report(history: History, live: LiveRun | None = None) -> RunReport:
+    """Report a whole run but for its result and its logs, which may be files; ``live`` adds what its actors know."""
     launch = history.launch
     ended = launch.ended if launch is not None else None
-    result: Any = keeper.load(ended.result) if ended is not None and ended.result is not None else None
     unresolved = history.unresolved
     saved = live.saved if live is not None else ended.saved if ended is not None else 0
     return RunReport(
         run=history.run,
         status=_status(launch, live),
         reason=ended.reason if ended is not None else None,
-        result=result,
         calls=live.calls if live is not None else _calls(launch, len(unresolved)),
         spend=spend_of(history, saved),
         orphans=ended.orphans if ended is not None else (),
@@ -72,7 +63,6 @@ def run_report(history: History, keeper: ResultKeeper, live: LiveRun | None = No
         not_reached=ended.not_reached if ended is not None else (),
         warnings=ended.warnings if ended is not None else (),
         launches=tuple(_launch_report(each) for each in history.launches.values()),
-        logs=_logs(ended.logs if ended is not None else None, keeper),
     )
 
 
@@ -131,7 +121,3 @@ def _launch_report(launch: Launch) -> LaunchReport:
         reason=ended.reason if ended is not None else None,
         calls=_calls(launch, 0),
     )
-
-
-def _logs(stored: Stored | None, keeper: ResultKeeper) -> str:
-    return str(keeper.load(stored)) if stored is not None else ""

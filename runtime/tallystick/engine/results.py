@@ -2,15 +2,19 @@
 
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 
 from tallystick.contract.events import FileRef, Stored
-from tallystick.contract.payload import PayloadError, digest
+from tallystick.contract.payload import MAX_DEPTH, PayloadError, canonical
 from tallystick.engine.journal import Journal
 from tallystick.providers import catalogue
 from tallystick.providers.protocol import Blob
 
+#: A result of more bytes than this is a file.
 INLINE_LIMIT = 64 << 10
+#: What was paid for is kept whatever its size; more than this is no answer but a flood.
+SIZE_LIMIT = 1 << 30
 JSON = "application/json"
 
 
@@ -50,7 +54,7 @@ class ResultKeeper:
         files: list[FileRef] = []
         value = await self._with_references(result, files)
         try:
-            digest(value)
+            _require_plain(value)
             catalogue.validate_result(capability, value)
         except (PayloadError, catalogue.ResultRefusedError) as error:
             raise UnusableResultError(f"the provider's answer is not a {capability} result: {error}", value) from None
@@ -58,11 +62,11 @@ class ResultKeeper:
 
     async def keep_raw(self, raw: Any) -> Stored:
         """Store an answer that cannot be used, as it came as far as JSON can say it."""
+        value = await self._with_references(raw, [])
         try:
-            value = await self._with_references(raw, [])
-            digest(value)
+            _require_plain(value)
         except PayloadError:
-            value = repr(raw)[:INLINE_LIMIT]
+            value = _as_text(value)
         return await self._stored(value)
 
     async def _stored(self, value: Any) -> Stored:
@@ -81,13 +85,36 @@ class ResultKeeper:
             return stored.inline
         return msgspec.json.decode(self._journal.store.get_file(stored.file.sha256))
 
-    async def _with_references(self, value: Any, files: list[FileRef]) -> Any:
+    async def read(self, stored: Stored | None) -> Any:
+        """Read a value back off the loop where it is a file; None for none.
+
+        Raises:
+            StoreCorruptError: its file is missing or damaged.
+        """
+        if stored is None or stored.file is None:
+            return stored and stored.inline
+        return await anyio.to_thread.run_sync(self.load, stored)
+
+    async def _with_references(self, value: Any, files: list[FileRef], depth: int = 0) -> Any:
+        if depth > MAX_DEPTH:
+            return value  # deeper than any result may be: the check that follows refuses it
         if isinstance(value, Blob):
             ref = await self._journal.put_file(value.data, value.media_type)
             files.append(ref)
             return artifact_reference(ref)
         if isinstance(value, dict):
-            return {key: await self._with_references(item, files) for key, item in value.items()}
+            return {key: await self._with_references(item, files, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [await self._with_references(item, files) for item in value]
+            return [await self._with_references(item, files, depth + 1) for item in value]
         return value
+
+
+def _require_plain(value: Any) -> None:
+    canonical(value, "result", SIZE_LIMIT)
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 - a stranger's object may fail in any way when it is shown
+        return f"(a {type(value).__name__} that cannot be shown: {type(error).__name__})"

@@ -12,12 +12,14 @@ import anyio
 import msgspec
 
 from tallystick.contract.errors import StoreError
-from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, RunStatus
+from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, Record, RunStatus
 from tallystick.contract.runtime_rule import Stop
 from tallystick.engine import launch as core
 from tallystick.engine.capability_actor import DispatchCall
 from tallystick.engine.journal import Journal
 from tallystick.engine.live_run import LiveRun
+from tallystick.engine.messages import ProgressKind
+from tallystick.engine.recovery import without_end
 from tallystick.engine.results import ResultKeeper
 from tallystick.engine.rows import row_of
 from tallystick.engine.sandbox_pool import Guest, GuestPool
@@ -28,6 +30,8 @@ from tallystick.sandbox.protocol import EndOfGuest, Exit, SandboxError
 
 #: Seconds that a guest gets to exit after its last word.
 EXIT_TIME = 5.0
+_INTERRUPTED = Stop(core.INTERRUPTED, "the launch was cut off", "tally resume goes on from here")
+_LINES: dict[str, ProgressKind] = {"TS-A": "unresolved", "TS-P": "denied", "TS-D": "denied"}
 
 
 class CancelRun(msgspec.Struct, frozen=True):
@@ -172,11 +176,16 @@ class RunActor(Actor[CancelRun]):
         self._halted()
 
     def _do(self, step: core.Step | None) -> None:
-        live, now = self._live, self.clock.now()
-        live.count(self._launch.counts, self._launch.saved)
+        live, launch, now = self._live, self._launch, self.clock.now()
+        live.count(launch.counts, launch.saved)
         match step:
             case core.Serve(call=call, record=record, replayed=replayed):
-                self._out.append(Reply(nonce=self._nonce, id=call, value=self._keeper.load(record.result)))
+                try:
+                    value = self._keeper.load(record.result)
+                except StoreError as error:
+                    self._do(launch.halt(_unreadable(record, error)))
+                    return
+                self._out.append(Reply(nonce=self._nonce, id=call, value=value))
                 live.tell(
                     "replayed" if replayed else "committed",
                     now,
@@ -192,8 +201,8 @@ class RunActor(Actor[CancelRun]):
                     live.tell("warning", now, identity=request.identity, text=execute.warning)
                 message = DispatchCall(
                     live=live,
-                    launch=self._launch.number,
-                    revision=self._launch.revision.revision,
+                    launch=launch.number,
+                    revision=launch.revision.revision,
                     request=request,
                     execute=execute,
                     settle=partial(self._on_settled, call),
@@ -201,13 +210,15 @@ class RunActor(Actor[CancelRun]):
                 try:
                     self._capabilities[request.capability].tell(message)
                 except MailboxFullError:
-                    self._do(self._launch.on_settled(call, core.StoppedCall(_overloaded(request.capability))))
+                    self._do(launch.on_settled(call, core.StoppedCall(_overloaded(request.capability))))
             case core.Halt(stop=stop):
                 self._on_halt(stop)
             case core.Finished() | None:
                 pass
 
     def _on_settled(self, call: int, settlement: core.Settlement) -> None:
+        if self._live.phase == "idle":
+            return  # this actor was stopped first: what the call came to is in the journal
         self._do(self._launch.on_settled(call, settlement))
         self._flush.set()
         self._settled.set()
@@ -215,19 +226,20 @@ class RunActor(Actor[CancelRun]):
     def _on_halt(self, stop: Stop) -> None:
         now = self.clock.now()
         if stop.identity is not None:
-            unresolved = stop.code.startswith("TS-A")
-            self._live.tell("unresolved" if unresolved else "denied", now, identity=stop.identity, text=stop.message)
-            self._denials.append(
-                CallDenied(
-                    run=self._live.run,
-                    at=now,
-                    launch=self._launch.number,
-                    identity=stop.identity,
-                    capability=self._launch.capability_at(stop.identity.site),
-                    code=stop.code,
-                    message=stop.message,
+            kind = _LINES.get(stop.code[:4], "failed")
+            self._live.tell(kind, now, identity=stop.identity, text=stop.message)
+            if kind == "denied":
+                self._denials.append(
+                    CallDenied(
+                        run=self._live.run,
+                        at=now,
+                        launch=self._launch.number,
+                        identity=stop.identity,
+                        capability=self._launch.capability_at(stop.identity.site),
+                        code=stop.code,
+                        message=stop.message,
+                    )
                 )
-            )
         self._halted()
 
     def _halted(self) -> None:
@@ -264,12 +276,16 @@ class RunActor(Actor[CancelRun]):
             )
             # A row that stays live has the next start of the daemon look at the run, which may go on by itself.
             row = row_of(live.history, ending.status, now, live=ending.status == "interrupted")
-            await self._journal.append([*self._denials, ended], [row])
+            ends = without_end(live.history, now, "its answer could not be written down")
+            await self._journal.append([*self._denials, *ends, ended], [row])
         self._leave(ending.status)
         self.stop()
 
     async def on_stop(self) -> None:
-        """Also after a crash: the run is not live any more, and nobody waits for its stream."""
+        """Also after a crash: nothing that waits is sent, the run is not live any more, nobody waits for its stream."""
+        if self._live.phase != "idle":
+            self._launch.halt(_INTERRUPTED)
+            self._live.stop()
         self._leave("interrupted")
 
     def _leave(self, status: RunStatus) -> None:
@@ -279,6 +295,15 @@ class RunActor(Actor[CancelRun]):
         self._ended()
         self._live.tell("ended", self.clock.now(), text=status)
         self._live.feed.close()
+
+
+def _unreadable(record: Record, error: StoreError) -> Stop:
+    return Stop(
+        error.code,
+        f"the result of {record.identity} is committed but cannot be read: {error.message}. It was not asked for again",
+        error.hint or "tally doctor looks at the store",
+        record.identity,
+    )
 
 
 def _overloaded(capability: str) -> Stop:

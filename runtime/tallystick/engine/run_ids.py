@@ -27,7 +27,7 @@ def resolve(text: str, known: list[str]) -> str:
     """
     wanted = text.strip().lower()
     if not known:
-        raise UsageError("there is no run yet", hint="tally run SCRIPT starts one")
+        raise UsageError("there is no run yet", hint="tally run SCRIPT starts one", code="TS-U002")
     if wanted == "last":
         return known[0]
     if wanted in known:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
-import anyio.to_thread
 import msgspec
 
 from tallystick.contract.capability import Envelope
@@ -21,7 +20,7 @@ from tallystick.engine.gate_actor import Review, ReviewScript
 from tallystick.engine.journal import Journal
 from tallystick.engine.launches import Launches, NextLaunch
 from tallystick.engine.library import Library
-from tallystick.engine.limits import envelope_of
+from tallystick.engine.limits import check_latency, check_seed, envelope_of
 from tallystick.engine.messages import (
     CheckReport,
     CheckRequest,
@@ -83,8 +82,13 @@ class Service:
     async def report(self, run: str) -> RunReport:
         """Report one run."""
         history = await self.library.history(run)
-        live = self.launches.live.get(run)
-        return await anyio.to_thread.run_sync(reports.run_report, history, self.keeper, live)
+        # Read off on the loop, where the history changes; only files are read elsewhere, and afterwards.
+        report = reports.run_report(history, self.launches.live.get(run))
+        ended = history.launch.ended if history.launch is not None else None
+        if ended is None:
+            return report
+        result, logs = await self.keeper.read(ended.result), await self.keeper.read(ended.logs)
+        return msgspec.structs.replace(report, result=result, logs=logs or "")
 
     async def watch(self, run: str) -> AsyncGenerator[Progress]:
         """Yield a snapshot of a run, then its lines until the launch has ended."""
@@ -106,7 +110,8 @@ class Service:
             UsageError, ScriptRefusedError, StoreUnavailableError: nothing was started.
         """
         envelope = envelope_of(request.limits, Envelope())
-        _check_faults(request.faults)
+        check_seed(request.seed)
+        _check_demands(request.faults, request.latency)
         _canonical_args(request.args)
         script = accepted(await self._review(request.source, envelope))
         now = self._clock.now()
@@ -137,7 +142,7 @@ class Service:
             ScriptRefusedError, GateStoppedError: the rewrite was stopped; nothing was spent.
             AttemptUnresolvedError: side-effecting attempts are unresolved and ``proceed`` was not asked for.
         """
-        _check_faults(request.faults or ())
+        _check_demands(request.faults or (), request.latency or 0.0)
         with self.launches.claim(run, by):
             history = await self.library.history(run)
             history.check_schemes()
@@ -233,7 +238,8 @@ def _canonical_args(args: Any) -> bytes:
         raise UsageError(f"the args cannot be used: {error}") from None
 
 
-def _check_faults(faults: tuple[str, ...]) -> None:
+def _check_demands(faults: tuple[str, ...], latency: float) -> None:
+    check_latency(latency)
     for fault in faults:
         try:
             parse_fault(fault)

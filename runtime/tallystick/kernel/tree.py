@@ -41,8 +41,8 @@ class Tree:
 async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None = None) -> AsyncIterator[Tree]:
     """Run a tree of actors around a body: start it in order, stop it in reverse when the body ends, however it ends.
 
-    When the root gives up, the body is cancelled and the error raised in place of the body's own. When the task itself is cancelled
-    by an enclosing anyio scope, there is no order: every actor is cancelled at once, and ``on_stop`` with it.
+    When the root gives up, the body is cancelled and that error raised in place of the body's own. When an enclosing
+    anyio scope cancels the task, there is no order: every actor is cancelled at once, and ``on_stop`` with it.
 
     Args:
         spec: the root supervisor.
@@ -77,10 +77,12 @@ async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None
             with CancelScope(shield=True):
                 stopped = await root.stop()
             crash = crash or stopped
-    if crash is not None and failure is not None:
-        crash.add_note(f"the body around which the tree ran failed with {failure!r}")
-    if crash is not None or failure is not None:
-        raise crash or failure
+    if crash is not None:
+        if failure is not None:
+            crash.add_note(f"the body around which the tree ran failed with {failure!r}")
+        raise crash
+    if failure is not None:
+        raise failure
 
 
 def log_report(report: ChildReport) -> None:

@@ -6,7 +6,8 @@ encoding and the same checks, as the drivers that do isolate.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import anyio
 
@@ -42,7 +43,8 @@ class MemorySandbox:
         if self._guest is None:
             raise EndOfGuest("the guest is gone")
         try:
-            sent = self._guest.feed(map(decode_to_guest, bodies))
+            with _quietly():
+                sent = self._guest.feed(map(decode_to_guest, bodies))
         except FrameError as error:
             self._end(Exit(cause="exit", code=EXIT_CRASH, text=str(error)))
             return
@@ -88,9 +90,7 @@ class MemorySandbox:
 
     def _end(self, exit_: Exit) -> None:
         self._exit = exit_
-        with warnings.catch_warnings():
-            # A script that is cut off leaves coroutines that were never awaited; a process would take them along.
-            warnings.simplefilter("ignore", RuntimeWarning)
+        with _quietly():
             self._guest = None
         self._ended.set()
         self._news.set()
@@ -114,3 +114,11 @@ class MemoryDriver:
         """Drop every guest still open."""
         for sandbox in tuple(self._open):
             await sandbox.kill()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Let a script that is cut off drop coroutines that were never awaited; a process would take them along."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield

@@ -8,7 +8,6 @@ import pytest
 from engine_witness import Witness, assert_standing, witnessed
 from tallystick.contract.payload import digest
 from tallystick.providers.protocol import Succeeded
-from tallystick.store.memory import MemoryStore
 
 NON_FINITE = """
 async def orchestrate(ctx, args):
@@ -89,7 +88,7 @@ async def test_a_result_with_nan_is_kept_as_unusable_and_poisons_nothing(value: 
         assert "nan" in attempt.ended.text or "inf" in attempt.ended.text
         await assert_standing(engine, report.run)
     # The journal can be read by whoever comes next, and the run goes on.
-    async with witnessed(witness, store=MemoryStore(witness.disk)) as (engine, _):
+    async with witnessed(witness) as (engine, _):
         again = await engine.resume(report.run)
         assert (again.status, witness.count()) == ("completed", 2)
         await assert_standing(engine, report.run)

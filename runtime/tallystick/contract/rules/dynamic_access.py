@@ -80,18 +80,14 @@ _PLAIN = "use plain values: dicts, lists, strings, numbers"
 def _check(node: ast.AST, place: Place, evidence: Evidence) -> Iterator[Finding]:
     match node:
         case ast.Module():
-            return _names(evidence)
+            yield from _names(evidence)
+            yield from _attributes(evidence)
         case ast.Import() | ast.ImportFrom():
-            return _import(node)
-        case ast.Attribute():
-            return _attribute(node)
-        case ast.Call():
-            return _format(node, place, evidence)
+            yield from _import(node)
         case ast.keyword():
-            return _keyword(node)
+            yield from _keyword(node)
         case ast.MatchClass():
-            return _pattern(node)
-    return iter(())
+            yield from _pattern(node)
 
 
 def _names(evidence: Evidence) -> Iterator[Finding]:
@@ -124,11 +120,15 @@ def _import(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
         yield Finding(node, f"a script cannot import {name}", instead)
 
 
-def _attribute(node: ast.Attribute) -> Iterator[Finding]:
-    if node.attr.startswith("__"):
-        yield Finding(node, f"the attribute {node.attr} reaches into Python itself", _PLAIN)
-    elif node.attr in _INTERNALS:
-        yield Finding(node, f"the attribute {node.attr} reaches into running code", _PLAIN)
+def _attributes(evidence: Evidence) -> Iterator[Finding]:
+    for name, found in evidence.survey.attributes.items():
+        if name.startswith("__"):
+            yield from (Finding(one, f"the attribute {name} reaches into Python itself", _PLAIN) for one, _ in found)
+        elif name in _INTERNALS:
+            yield from (Finding(one, f"the attribute {name} reaches into running code", _PLAIN) for one, _ in found)
+        elif name in {"format", "format_map"}:
+            for one, place in found:
+                yield from _format(one, place)
 
 
 def _keyword(node: ast.keyword) -> Iterator[Finding]:
@@ -148,16 +148,14 @@ def _pattern(node: ast.MatchClass) -> Iterator[Finding]:
             )
 
 
-def _format(node: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    func = node.func
-    if isinstance(func, ast.Attribute) and func.attr in {"format", "format_map"}:
-        reached = reached_attribute(func.value, place)
-        if reached is not None:
-            yield Finding(
-                node,
-                f"the format string reaches the attribute {reached!r}",
-                'write an f-string, f"{value}", or name plain fields: "{name}".format(name=value)',
-            )
+def _format(node: ast.Attribute, place: Place) -> Iterator[Finding]:
+    reached = reached_attribute(node.value, place)
+    if reached is not None:
+        yield Finding(
+            node,
+            f"the format string reaches the attribute {reached!r}",
+            'write an f-string, f"{value}", or name plain fields: "{name}".format(name=value)',
+        )
 
 
 def _is_dunder(name: str) -> bool:
@@ -169,6 +167,6 @@ RULE = Rule(
     slug="dynamic-access",
     title="a way round the names in the source",
     since="0.1.0",
-    nodes=(ast.Module, ast.Import, ast.ImportFrom, ast.Attribute, ast.Call, ast.keyword, ast.MatchClass),
+    nodes=(ast.Module, ast.Import, ast.ImportFrom, ast.keyword, ast.MatchClass),
     check=_check,
 )

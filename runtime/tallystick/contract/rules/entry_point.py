@@ -19,9 +19,9 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_callers import ENTRY
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Place
+from tallystick.contract.survey import ENTRY
 
 _SIGNATURE = f"async def {ENTRY}(ctx, args):"
 _PARAMETERS = ["ctx", "args"]

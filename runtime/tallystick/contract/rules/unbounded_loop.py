@@ -58,16 +58,15 @@ def _while(loop: ast.While, evidence: Evidence) -> Iterator[Finding]:
 
 def _for(loop: ast.For | ast.AsyncFor, place: Place, evidence: Evidence) -> Iterator[Finding]:
     bounds = evidence.bounds
-    matters = loop in bounds.loops_that_matter()
-    if matters and bounds.loops.rounds(loop) < INF:
+    if bounds.loops.rounds(loop) < INF:
         return
-    if bounds.loops.extends_itself(loop, place) and bounds.loops.rounds(loop) == INF:
+    if bounds.loops.extends_itself(loop, place):
         yield Finding(
             _head(loop, loop.iter),
             f"this loop lengthens {evidence.text(loop.iter)} while it goes through it, so it need not end",
             "go through a copy with a limit, list(...)[:20], or collect into another list",
         )
-    elif matters:
+    elif loop in bounds.loops_that_matter():
         yield Finding(
             _head(loop, loop.iter),
             f"this loop reaches a capability call, and nothing bounds {evidence.text(loop.iter)}",
@@ -77,8 +76,10 @@ def _for(loop: ast.For | ast.AsyncFor, place: Place, evidence: Evidence) -> Iter
 
 def _comprehension(node: Comprehension, place: Place, evidence: Evidence) -> Iterator[Finding]:
     bounds = evidence.bounds
-    if node not in bounds.loops_that_matter() or place.fanout is not None:
+    if place.fanout is not None or bounds.loops.comprehension(node, place) < INF:
         return  # what is handed to a fanout at once is R05's
+    if node not in bounds.loops_that_matter():
+        return
     inside = bounds.values.inside(node, place)
     for number, generator in enumerate(node.generators):
         iterated_at = inside if number else place

@@ -47,10 +47,13 @@ _CALL = 'await ctx.run("<capability>", {...})'
 
 def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
     for call, standing_at in evidence.survey.context_calls:
-        yield from _unknown_context(call, standing_at)
-        yield from _context_call(call, evidence)
+        if standing_at.scope.resolve(CONTEXT) is None:
+            yield _unknown_context(call, standing_at)
+        if not _is_usual(call):
+            yield from _context_call(call, evidence)
     for attribute, standing_at in evidence.survey.context_attributes:
-        yield from _unknown_context(attribute, standing_at)
+        if standing_at.scope.resolve(CONTEXT) is None:
+            yield _unknown_context(attribute, standing_at)
         yield _detached(attribute)
     for name, _ in evidence.survey.uses.get(CONTEXT, ()):
         yield Finding(
@@ -73,17 +76,23 @@ def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Fin
 # Calls of its methods
 
 
-def _unknown_context(node: ast.Call | ast.Attribute, place: Place) -> Iterator[Finding]:
-    if place.scope.resolve(CONTEXT) is None:
-        function = place.function
-        where = f"{function.name} uses ctx but" if function.parent is not None else "the module level"
-        yield Finding(
-            node,
-            f"{where} has no ctx",
-            f"make ctx its first parameter, 'def {function.name}(ctx, ...)', and hand it over in each call"
-            if function.parent is not None
-            else "use ctx inside orchestrate",
-        )
+def _is_usual(call: ast.Call) -> bool:
+    """Whether a call is ``ctx.run("<literal>", payload)`` and nothing more: nothing can be wrong with it."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr="run"), args=[ast.Constant(value=str()), second], keywords=[]):
+            return not isinstance(second, ast.Starred)
+    return False
+
+
+def _unknown_context(node: ast.Call | ast.Attribute, place: Place) -> Finding:
+    function = place.function
+    if function.parent is None:
+        return Finding(node, "the module level has no ctx", "use ctx inside orchestrate")
+    return Finding(
+        node,
+        f"{function.name} uses ctx but has no ctx",
+        f"make ctx its first parameter, 'def {function.name}(ctx, ...)', and hand it over in each call",
+    )
 
 
 def _context_call(call: ast.Call, evidence: Evidence) -> Iterator[Finding]:

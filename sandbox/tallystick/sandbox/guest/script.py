@@ -21,15 +21,16 @@ OFFERED = (
 )  # fmt: skip
 
 
+_NAMES: dict[str, Any] = {name: getattr(builtins, name) for name in OFFERED}
+_NAMES |= {
+    name: value for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
+}
+_NAMES |= {"CapabilityError": CapabilityError, "Failed": Failed}
+
+
 def script_builtins(print_line: Callable[..., None]) -> dict[str, Any]:
     """Return the ``__builtins__`` of a script; ``print`` is ``print_line``."""
-    names = {name: getattr(builtins, name) for name in OFFERED}
-    errors = {
-        name: value
-        for name, value in vars(builtins).items()
-        if isinstance(value, type) and issubclass(value, Exception)
-    }
-    return {**names, **errors, "print": print_line, "CapabilityError": CapabilityError, "Failed": Failed}
+    return {**_NAMES, "print": print_line}
 
 
 def load(source: str, offered: dict[str, Any]) -> Callable[..., Any]:
@@ -50,16 +51,21 @@ def load(source: str, offered: dict[str, Any]) -> Callable[..., Any]:
 
 
 def crash(nonce: str, error: BaseException, phase: Literal["load", "run", "result"]) -> Crash:
-    """Return the frame that tells the host how the script ended: the error, and the script's own lines."""
+    """Return the frame that tells the host how the script ended: the error, and the script's own lines.
+
+    The error loses its traceback, and the script's data with it.
+    """
     try:
         text = display(error)
     except Exception as unprintable:  # noqa: BLE001 - the text of an error may be made of anything
         text = f"its text could not be made: {type(unprintable).__name__}"
+    where = _where(error)
+    error.__traceback__ = None
     return Crash(
         nonce=nonce,
         kind=type(error).__name__[:MAX_NAME],
         text=text[:MAX_TEXT],
-        where=_where(error),
+        where=where,
         phase=phase,
         capability_error=error.call_id if isinstance(error, CapabilityError) else None,
     )

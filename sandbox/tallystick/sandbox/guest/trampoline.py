@@ -79,8 +79,9 @@ class Join:
         return Task(body, (*self.parent.path, node.step), seen, self, index)
 
     def outcome(self) -> tuple[Any, Exception | None]:
-        """Return what the await gives: the values, or the first error in the order of the branches."""
+        """Return, once, what the await gives: the values, or the first error in the order of the branches."""
         error = next((error for error in self.errors if error is not None), None)
+        self.errors.clear()  # an error holds the frames that it passed, and with them all of this
         return (None, error) if error is not None else (self.fanout.shape(self.values), None)
 
     def _drop(self, failed: int) -> None:
@@ -145,7 +146,7 @@ class Trampoline:
         except StopIteration as stop:
             self._settle(task, stop.value, None)
         except Exception as raised:  # noqa: BLE001 - a branch may end in any error; its parent gets it
-            self._settle(task, None, _untied(raised))
+            self._settle(task, None, raised)
         else:
             self._accept(task, request)
 
@@ -195,13 +196,6 @@ class Trampoline:
             take=invocation.take,
             seen=task.seen,
         )
-
-
-def _untied(error: Exception) -> Exception:
-    """Take the stepping frame off an error's traceback: it would tie the error and the trampoline into a cycle."""
-    trace = error.__traceback__
-    error.__traceback__ = trace.tb_next if trace is not None else None
-    return error
 
 
 def _merged(parts: list[Seen]) -> Seen:
