@@ -94,23 +94,6 @@ async def test_killed_in_a_fanout_of_eight_with_four_answers() -> None:
             assert len(place.hits) == 10
 
 
-async def test_proceed_goes_on_up_to_what_is_unresolved() -> None:
-    async with premises() as place:
-        await place.take_calls()
-        async with place.open() as (daemon, client):
-            run = await client.submit(FANOUT, concurrency=2)
-            await place.desk.reached(2)
-            await daemon.kill()
-        place.desk.open()
-        async with place.open() as (_, client):
-            report = await client.resume(run, proceed=True)
-            assert (report.status, report.reason) == ("stopped", "TS-A001")
-            assert len(report.unresolved) == 2
-            assert {hit.key for hit in place.hits[:2]} == {attempt.effect_key for attempt in report.unresolved}
-            assert {hit.key for hit in place.hits[2:]}.isdisjoint(hit.key for hit in place.hits[:2])
-            await assert_standing(place, client, run)
-
-
 async def refusal(client: Client, run: str) -> RefusedError:
     with pytest.raises(RefusedError) as refused:
         await client.resume(run)

@@ -1,10 +1,11 @@
 """What becomes of the runs of a daemon that ended: those that lost nothing but time go on by themselves."""
 
+import signal
+
 import pytest
 
-from daemon_support import Client, Premises, RefusedError, assert_standing, premises
+from daemon_support import RefusedError, assert_standing, premises
 from tallystick.engine import fault_points
-from tallystick.engine.messages import RunReport
 
 FOUR = """
 async def orchestrate(ctx, args):
@@ -21,7 +22,7 @@ async def orchestrate(ctx, args):
 
     return await ctx.parallel([shot(number) for number in range(4)])
 """
-TWICE = """
+SAME = """
 SHOTS = 1
 
 
@@ -31,37 +32,26 @@ async def orchestrate(ctx, args):
 """
 
 
-async def test_a_run_with_nothing_unresolved_goes_on_after_a_crash() -> None:
+async def test_a_run_with_nothing_unresolved_goes_on_by_itself_but_not_where_auto_resume_is_off() -> None:
     async with premises() as place:
+        place.configure(daemon={"auto_resume": False})
         async with place.open(fault=f"{fault_points.COMMITTED}:2") as (daemon, client):
             run = await client.submit(FOUR)
-            assert await daemon.ended() == -9
+            assert await daemon.ended() == -signal.SIGKILL
+        async with place.open() as (daemon, client):
+            assert [entry["run"] for entry in daemon.logged("run_interrupted")] == [run]
+            assert not daemon.logged("run_goes_on")
+            report = await client.show(run)
+            assert (report.status, report.reason) == ("interrupted", "TS-N003")
+            assert len(place.hits) == 2
+        place.configure()
         async with place.open() as (daemon, client):
             assert [entry["run"] for entry in daemon.logged("run_goes_on")] == [run]
             report = await client.end(run)
             assert (report.status, report.result) == ("completed", [1024] * 4)
             assert (report.calls.replayed, report.calls.executed) == (2, 2)
             assert [launch.status for launch in report.launches] == ["interrupted", "completed"]
-            assert report.launches[0].reason == "TS-N003"
             await assert_standing(place, client, run)
-        assert len(place.hits) == 4
-
-
-async def test_it_waits_for_its_user_where_auto_resume_is_off() -> None:
-    async with premises() as place:
-        place.configure(daemon={"auto_resume": False})
-        async with place.open(fault=f"{fault_points.COMMITTED}:2") as (daemon, client):
-            run = await client.submit(FOUR)
-            assert await daemon.ended() == -9
-        async with place.open() as (daemon, client):
-            assert daemon.logged("run_interrupted")
-            assert not daemon.logged("run_goes_on")
-            report = await client.show(run)
-            assert (report.status, report.reason) == ("interrupted", "TS-N003")
-            assert len(place.hits) == 2
-        place.configure()
-        async with place.open() as (_, client):
-            assert (await client.end(run)).status == "completed"
         assert len(place.hits) == 4
 
 
@@ -69,52 +59,37 @@ async def test_it_is_not_started_again_once_three_launches_in_a_row_were_cut_off
     async with premises() as place:
         async with place.open(fault=fault_points.BEFORE_ATTEMPT) as (daemon, client):
             run = await client.submit(FOUR)
-            assert await daemon.ended() == -9
+            assert await daemon.ended() == -signal.SIGKILL
         for _ in range(2):
             daemon = await place.spawn(fault=fault_points.BEFORE_ATTEMPT)
-            assert await daemon.ended() == -9
-        async with place.open(fault=fault_points.BEFORE_ATTEMPT) as (daemon, client):
+            assert await daemon.ended() == -signal.SIGKILL
+        async with place.open() as (daemon, client):
             (entry,) = daemon.logged("run_stays_interrupted")
             assert entry["run"] == run
             assert entry["reason"] == "its last 3 launches were all cut off"
             report = await client.show(run)
             assert [launch.status for launch in report.launches] == ["interrupted"] * 3
             assert place.hits == []
-        async with place.open() as (_, client):
             assert (await client.resume(run)).status == "completed"
 
 
-async def test_allowed_repeats_still_hold_when_it_goes_on() -> None:
+async def test_it_goes_on_as_its_latest_launch_was_started() -> None:
+    wider, other = SAME.replace("SHOTS = 1", "SHOTS = 3"), SAME + '    return "other"\n'
     async with premises() as place:
-        async with place.open() as (_, client):
-            run = await client.submit(TWICE)
+        async with place.open(fault=f"{fault_points.COMMITTED}:2") as (daemon, client):
+            run = await client.submit(SAME)
             assert (await client.end(run)).status == "completed"
-            wider = TWICE.replace("SHOTS = 1", "SHOTS = 3")
             denied = await client.resume(run, wider)
-            assert (denied.status, denied.reason) == ("stopped", "TS-P005")
-        async with place.open(fault=fault_points.COMMITTED) as (daemon, client):
+            assert (denied.status, denied.reason, denied.revision) == ("stopped", "TS-P005", 1)
+            assert (await client.resume(run, other)).result == "other"
             await client.begin(run, wider, allow_repeats=True)
-            assert await daemon.ended() == -9
+            assert await daemon.ended() == -signal.SIGKILL
         async with place.open() as (_, client):
             report = await client.end(run)
-            assert (report.status, report.calls.replayed, report.calls.executed) == ("completed", 2, 1)
+            assert (report.status, report.revision, report.result) == ("completed", 1, None)
+            assert (report.calls.replayed, report.calls.executed) == (2, 1)
+            assert (await client.http.get(f"/v1/runs/{run}/source")).json()["source"] == wider
         assert len(place.hits) == 3
-
-
-async def test_it_goes_on_with_the_script_of_its_latest_launch() -> None:
-    async with premises() as place:
-        async with place.open(fault=f"{fault_points.COMMITTED}:6") as (daemon, client):
-            run = await client.submit(FOUR)
-            await client.end(run)
-            more = await client.resume(run, FOUR.replace("return widths", "return [*widths, 'more']"))
-            assert more.result == [1024] * 4 + ["more"]
-            # Back to the first script; its next launch is held up by another run and cut off with it.
-            await client.begin(run, FOUR)
-            await client.submit(FOUR)
-            assert await daemon.ended() == -9
-        async with place.open() as (_, client):
-            report = await client.end(run)
-            assert (report.revision, report.result) == (0, [1024] * 4)
 
 
 async def test_a_stop_lets_calls_in_flight_commit_and_the_next_start_goes_on() -> None:
@@ -143,7 +118,7 @@ async def test_a_stop_lets_calls_in_flight_commit_and_the_next_start_goes_on() -
             report = await client.end(run)
             assert (report.status, report.calls.replayed, report.calls.executed) == ("completed", 2, 2)
             assert report.launches[0].reason == "TS-N006"
-            assert len(await runs(client)) == 1
+            assert [line["run"] for line in (await client.http.get("/v1/runs")).json()] == [run]
             await assert_standing(place, client, run)
         assert len(place.hits) == 4
 
@@ -173,27 +148,3 @@ async def test_calls_that_do_not_settle_within_the_drain_time_are_unresolved() -
             await assert_standing(place, client, run)
         assert len(place.hits) == 7
 
-
-async def test_three_orderly_stops_in_a_row_are_no_reason_to_stay_down() -> None:
-    async with premises() as place:
-        await place.take_calls()
-        daemon = await place.start()
-        async with daemon.client() as client:
-            run = await client.submit(FOUR)
-        for number in range(3):
-            call = (await place.desk.reached(number + 1))[number]
-            daemon.terminate()
-            await daemon.says("daemon_stopping")
-            call.answer()
-            assert await daemon.ended() == 0
-            daemon = await place.start()
-        place.desk.open()
-        async with daemon.client() as client:
-            report = await client.end(run)
-            assert (report.status, report.calls.replayed, report.calls.executed) == ("completed", 3, 1)
-            assert [launch.status for launch in report.launches] == ["interrupted"] * 3 + ["completed"]
-        assert len(place.hits) == 4
-
-
-async def runs(client: Client) -> list[RunReport]:
-    return (await client.http.get("/v1/runs")).json()

@@ -1,5 +1,7 @@
 """How an actor answers, works beside its mailbox, dies and stops."""
 
+import gc
+import weakref
 from typing import Any
 
 import anyio
@@ -97,13 +99,14 @@ async def test_a_message_left_during_the_back_off_is_handled_after_the_restart()
     assert log == []
 
 
-async def test_while_a_dead_actor_is_cleared_away_messages_are_refused() -> None:
+@pytest.mark.parametrize("when_full", ["reject", "wait"])
+async def test_while_a_dead_actor_is_cleared_away_messages_are_refused(when_full: str) -> None:
     release = anyio.Event()
 
     async def slow(_: Puppet) -> None:
         await release.wait()
 
-    child = puppet(end=slow)
+    child = puppet(end=slow, when_full=when_full)
     async with stage(child) as on:
         child.ref.tell(throw(Boom()))
         await on.clock.advance(0)
@@ -262,6 +265,25 @@ async def test_the_result_of_a_deferring_task_is_the_reply() -> None:
         assert on.decisions == [("root/puppet", "restart")]
 
 
+async def test_a_deferred_that_is_settled_is_forgotten() -> None:
+    class Value:
+        pass
+
+    child, deferred, value = puppet(), Deferred[Value](), Value()
+    trace = weakref.ref(value)
+    async with stage(child) as on, beside() as start:
+        asked = start(child.ref.ask(settle_later(deferred)))
+        await on.clock.advance(0)
+        deferred.resolve(value)
+        await on.clock.advance(0)
+        assert asked.value is value
+        child.ref.tell(give(None))
+        await on.clock.advance(0)
+        del deferred, value, asked
+        gc.collect()
+        assert trace() is None
+
+
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
@@ -321,9 +343,11 @@ async def test_an_actor_may_let_its_calls_settle_while_it_stops() -> None:
 
 
 async def test_a_drain_waits_for_tasks_begun_after_others_had_ended() -> None:
+    release = anyio.Event()
+
     async def twice(actor: Puppet) -> None:
         async def task(log: list[str], word: str) -> None:
-            await anyio.lowlevel.checkpoint()
+            await release.wait()
             log.append(word)
 
         for word in ("one", "two"):
@@ -333,8 +357,15 @@ async def test_a_drain_waits_for_tasks_begun_after_others_had_ended() -> None:
 
     log: list[str] = []
     child = puppet(log=log)
-    async with stage(child):
-        await child.ref.ask(Do(twice))
+    async with stage(child) as on, beside() as start:
+        asked = start(child.ref.ask(Do(twice)))
+        for _ in ("one", "two"):
+            await on.clock.advance(0)
+            assert not asked.done()
+            release.set()
+            release = anyio.Event()
+        await on.clock.advance(0)
+        assert asked.done()
     assert log == ["+puppet", "one", "two", "-puppet"]
 
 

@@ -1,5 +1,6 @@
 """Tell, send and ask: order, room, deadlines, and what a caller hears when there is nobody."""
 
+import asyncio
 import gc
 import weakref
 from typing import Any
@@ -196,11 +197,19 @@ async def test_a_late_error_is_dropped_too() -> None:
 
 
 async def test_a_deadline_that_is_met_leaves_no_timer_behind() -> None:
+    class Value:
+        pass
+
     child = puppet()
-    async with stage(child) as on:
-        assert await child.ref.ask(give(1), deadline=5) == 1
-        await on.clock.advance(10)
-        assert await child.ref.ask(give(2)) == 2
+
+    async def made(_: Puppet) -> Value:
+        return Value()
+
+    async with stage(child):
+        trace = weakref.ref(await child.ref.ask(Do(made), deadline=5))
+        await child.ref.ask(give(None))
+        gc.collect()
+        assert trace() is None
 
 
 async def test_an_asker_that_is_cancelled_harms_nobody() -> None:
@@ -224,10 +233,13 @@ async def test_an_error_that_comes_as_the_asker_is_cancelled_is_not_logged_as_lo
         return deferred
 
     async with stage(child) as on:
-        async with beside() as start:
-            start(child.ref.ask(Do(later)))
-            await on.clock.advance(0)
-            deferred.fail(Wrong())
+        asked = asyncio.create_task(child.ref.ask(Do(later)))  # a task that asyncio itself cancels, as servers do
+        await on.clock.advance(0)
+        deferred.fail(Wrong())
+        asked.cancel()
+        await on.clock.advance(0)
+        assert asked.cancelled()
+        del asked
         gc.collect()
     assert caplog.records == []
 

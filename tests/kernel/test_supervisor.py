@@ -292,6 +292,8 @@ async def test_a_child_stopped_while_a_recovery_stops_it_stays_away() -> None:
         await on.clock.advance(1)
         assert stopped.value is True
         assert log == ["-a", "-b", "+a"]
+        with pytest.raises(ActorStoppedError):
+            await children[1].ref.ask(give(1))
 
 
 async def test_a_child_stopped_in_the_middle_of_its_restart_does_not_hold_up_its_siblings() -> None:
@@ -382,6 +384,16 @@ async def test_a_supervisor_that_gives_up_lets_another_crash_pass() -> None:
         ]
 
 
+async def test_of_two_crashes_at_once_one_spends_the_budget() -> None:
+    children = puppet("a"), puppet("b")
+    inner = SupervisorSpec(id="inner", children=children, budget=RestartBudget(intensity=0))
+    async with stage(inner) as on:
+        for child in children:
+            child.ref.tell(throw(Boom()))
+        await on.clock.advance(1)
+        assert on.decisions == [("root/inner/a", "escalate"), ("root/inner/b", "stop"), ("root/inner", "restart")]
+
+
 async def test_who_waits_for_a_restart_hears_when_it_is_given_up() -> None:
     first, second = puppet("a"), puppet("b")
     inner = SupervisorSpec(id="inner", children=(first, second), budget=RestartBudget(intensity=1, backoff=4))
@@ -412,6 +424,9 @@ async def test_a_stop_in_the_middle_of_a_recovery_restarts_nobody(strategy: str)
         await on.clock.advance(0)
         assert isinstance(waiting.error, ActorStoppedError)
         assert log == ["-b"]
+    for child in children:
+        with pytest.raises(ActorStoppedError):
+            await child.ref.ask(give(1))
 
 
 async def test_a_stop_while_a_child_is_being_restarted_waits_for_it_and_starts_no_more() -> None:
@@ -506,6 +521,22 @@ async def test_a_child_that_is_stopped_while_it_starts_tells_its_starter() -> No
         assert isinstance(starting.error, StartError)
         assert "it was stopped first" in str(starting.error)
         assert stopping.value is True
+
+
+async def test_a_child_that_comes_up_after_its_stop_goes_down_again() -> None:
+    up, down = anyio.Event(), anyio.Event()
+    async with stage() as on, beside() as start:
+        slow = puppet("slow", begin=lambda _: up.wait(), end=lambda _: down.wait())
+        starting = start(on.root.ref.ask(StartChild(slow)))
+        await on.clock.advance(0)
+        stopping = start(on.root.ref.ask(StopChild("slow")))
+        await on.clock.advance(0)
+        up.set()
+        await on.clock.advance(0)
+        assert (starting.value, on.statuses) == (slow.ref, {"slow": "stopping"})
+        down.set()
+        await on.clock.advance(0)
+        assert (stopping.value, on.statuses) == (True, {})
 
 
 async def test_a_child_stopped_during_its_back_off_is_not_restarted() -> None:

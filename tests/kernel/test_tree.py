@@ -1,5 +1,6 @@
 """The tree as a whole: read as data, ended by its body, by its root, or by a cancellation from outside."""
 
+import asyncio
 import logging
 from typing import assert_type
 
@@ -95,20 +96,37 @@ async def test_a_cancellation_from_outside_ends_everything_at_once() -> None:
         release.append(actor.name)
         await anyio.sleep_forever()
 
-    children = [puppet("a", log, end=end), puppet("b", log, restart="permanent")]
+    children = [puppet("b", log), puppet("a", log, end=end)]
     async with beside() as start:
         with anyio.CancelScope() as scope:
             async with stage(*children) as on:
-                waiting = start(children[0].ref.ask(forever()))
-                children[1].ref.tell(throw(Boom()))
+                waiting = start(children[1].ref.ask(forever()))
+                children[0].ref.tell(throw(Boom()))
                 await on.clock.advance(0)
-                queued = start(children[1].ref.ask(give(1)))
+                queued = start(children[0].ref.ask(give(1)))
                 await on.clock.advance(0)
                 scope.cancel()
         await on.clock.advance(0)
         assert isinstance(waiting.error, ActorStoppedError)
         assert isinstance(queued.error, ActorStoppedError)
     assert release == ["a"]
+
+
+async def test_a_task_that_asyncio_cancels_still_stops_its_tree_in_order() -> None:
+    log: list[str] = []
+    up = anyio.Event()
+
+    async def main() -> None:
+        async with stage(puppet("a", log, end=lambda _: anyio.lowlevel.checkpoint()), puppet("b", log)):
+            up.set()
+            await anyio.sleep_forever()
+
+    task = asyncio.create_task(main())
+    await up.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert log == ["+a", "+b", "-b", "-a"]
 
 
 async def test_a_cancellation_while_the_tree_starts_ends_it_too() -> None:

@@ -141,7 +141,7 @@ class Tracked(Protocol):
 
 @runtime_checkable
 class LooksUp(Protocol):
-    """A provider that can be asked what became of a call (contract.md, 6.2). Asking costs nothing and may be repeated."""
+    """A provider that can be asked what became of a call (contract.md, 6.2). Asking is free and may be repeated."""
 
     async def lookup(self, capability: str, payload: Mapping[str, Any], key: str, job: str | None) -> Outcome | Absent:
         """Say how an earlier call ended; work that still runs is waited for.

@@ -14,6 +14,8 @@ from tallystick.providers import shapes
 from tallystick.providers.protocol import API_VERSION, Artifacts, Provider
 
 GROUP = "tallystick.providers"
+PLUGIN = "plugin"
+"""The setting that names the entry point of a provider which is called otherwise."""
 
 
 class ProviderSetupError(UsageError):
@@ -56,7 +58,8 @@ def load(
     """Import the named provider and make it.
 
     Args:
-        name: as the configuration says it.
+        name: as the configuration says it: an entry point, unless ``plugin`` among the settings names another. So one
+            package can serve under several names, each with settings of its own.
         settings: the provider's own part of the configuration.
         artifacts: how the provider reads the bytes behind artifact references.
         installed: entry points to choose from instead of those of the installed distributions.
@@ -65,15 +68,17 @@ def load(
         ProviderSetupError: the provider cannot be used; the message says why, the hint what to do.
     """
     entries = tuple(_entries(installed))
-    entry = next((one for one in entries if one.name == name), None)
+    plugin = str(settings.get(PLUGIN, name))
+    own = {key: value for key, value in settings.items() if key != PLUGIN}
+    entry = next((one for one in entries if one.name == plugin), None)
     if entry is None:
         names = known(entries)
-        meant = shapes.nearest(name, names)
+        meant = shapes.nearest(plugin, names)
         raise ProviderSetupError(
-            f'there is no provider "{name}"; {"installed are " + ", ".join(names) if names else "none is installed"}',
+            f'there is no provider "{plugin}"; {"installed are " + ", ".join(names) if names else "none is installed"}',
             hint=f'did you mean "{meant}"?' if meant else "install the package that brings it, next to tallystick",
         )
-    provider = _make(entry, _imported(entry), settings, artifacts)
+    provider = _make(name, entry, _imported(entry), own, artifacts)
     distribution = entry.dist
     return Loaded(provider, distribution.name if distribution else "", distribution.version if distribution else "")
 
@@ -98,15 +103,17 @@ def _imported(entry: metadata.EntryPoint) -> Factory:
     return factory
 
 
-def _make(entry: metadata.EntryPoint, factory: Factory, settings: Mapping[str, Any], artifacts: Artifacts) -> Provider:
+def _make(
+    name: str, entry: metadata.EntryPoint, factory: Factory, settings: Mapping[str, Any], artifacts: Artifacts
+) -> Provider:
     try:
         provider = factory(settings, artifacts)
     except ProviderSetupError:
         raise
     except (ValueError, msgspec.ValidationError) as error:
         raise ProviderSetupError(
-            f'the settings of the provider "{entry.name}" are wrong: {error}',
-            hint=f'correct the part "{entry.name}" of the configuration',
+            f'the settings of the provider "{name}" are wrong: {error}',
+            hint=f'correct the part "{name}" of the configuration',
         ) from error
     except Exception as error:
         raise ProviderSetupError(

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 import anyio.to_thread
 import msgspec
-from tallystick.contract.checker import Report, check
+from tallystick.contract.checker import check
 
 from tallystick.contract.capability import CapabilitySpec, Envelope
 from tallystick.contract.gate import FrozenSite, Verdict, gate
+from tallystick.contract.report import Report
 from tallystick.contract.script import Script
 from tallystick.kernel import Actor, Request
 

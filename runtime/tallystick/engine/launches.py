@@ -141,7 +141,10 @@ class Launches:
             self.cancel(history.run, _DRAINED)
 
     def cancel(self, run: str, stop: Stop) -> None:
-        """Stop the live launch of a run: nothing new is sent, what is in flight settles."""
+        """Stop the live launch of a run: nothing new is sent from now on, what is in flight settles."""
+        live = self.live.get(run)
+        if live is not None:
+            live.accepts_work = lambda: False  # at once: its actor hears of it a turn later
         self._launcher.cancel(run, stop)
 
     async def drain(self, seconds: float) -> None:

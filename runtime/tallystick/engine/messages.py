@@ -11,6 +11,7 @@ import msgspec
 from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
+from tallystick.contract.report import FanoutFact, LoopFact
 from tallystick.contract.source import Counterexample, SiteFact, Violation
 
 #: What the journal can hold of a number that a client chooses.
@@ -64,11 +65,13 @@ class CheckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What the checker proved: the sites, the call expressions per capability, the bound of calls in a launch."""
+    """What the checker proved: sites, call expressions per capability, bounds of calls, widths and rounds."""
 
     sites: tuple[SiteFact, ...]
     calls: dict[str, int]
     call_bound: int | None
+    fanouts: tuple[FanoutFact, ...] = ()
+    loops: tuple[LoopFact, ...] = ()
 
 
 class CheckReport(msgspec.Struct, frozen=True):

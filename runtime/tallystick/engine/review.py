@@ -34,9 +34,9 @@ def accepted(review: Review) -> Script:
 def check_report(review: Review) -> CheckReport:
     """Turn a review into the checker's report for clients."""
     report = review.report
-    facts = report.facts
-    return CheckReport(
-        valid=report.valid,
-        violations=report.violations,
-        facts=Facts(facts.sites, dict(facts.calls), facts.call_bound) if facts is not None else None,
-    )
+    if report.script is None:
+        return CheckReport(valid=False, violations=report.violations)
+    totals = [fact.total for fact in report.script.sites if fact.kind == "call"]
+    bound = None if None in totals else sum(total for total in totals if total is not None)
+    facts = Facts(report.script.sites, report.facts.calls, bound, report.facts.fanouts, report.facts.loops)
+    return CheckReport(valid=report.valid, violations=report.violations, facts=facts)

@@ -117,7 +117,7 @@ class Cell:
         status: where it stands.
         restarts: how often it was restarted.
         wanted: whether it shall live, now or after its restart.
-        leaving: whether it was told to go for good.
+        leaving: whether it goes for good, or has gone.
 
     Raises:
         ChildSpecError: the specification is in use.

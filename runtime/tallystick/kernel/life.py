@@ -146,7 +146,6 @@ class Life:
                         answer.answer(reply, self._deferred)
                     else:
                         accept(reply, answer)
-            self._in_hand = None
             handled += 1
             if handled % BURST == 0:
                 await checkpoint()
@@ -175,7 +174,7 @@ class Life:
 
     def _refuse(self, refusal: Callable[[], Exception]) -> None:
         self._box.close(refusal)
-        if self._in_hand is not None:
+        if self._in_hand is not None:  # the latest: if it was answered, rejecting it changes nothing
             reject(self._in_hand, refusal())
         for deferred in tuple(self._deferred):
             deferred.fail(refusal())

@@ -176,10 +176,8 @@ class Supervisor(Actor[Control]):
         self._cells[spec.id] = cell
         return cell
 
-    def _stays(self, cell: Cell) -> bool:
-        return self._cells.get(cell.spec.id) is cell and not cell.leaving
-
     def _forget(self, cell: Cell) -> None:
+        cell.leaving = True
         if self._cells.get(cell.spec.id) is cell:
             del self._cells[cell.spec.id]
 
@@ -220,7 +218,7 @@ class Supervisor(Actor[Control]):
         self._recovery = CancelScope()
         cells = self.cells()
         if self._spec.strategy == "rest_for_one":  # from this child on, or from where the cancelled recovery stood
-            first = next(n for n, each in enumerate(cells) if self._stays(each) and each.status != "running")
+            first = next(n for n, each in enumerate(cells) if not each.leaving and each.status != "running")
             cells = cells[first:]
         self.spawn(self._recover, cells, delay, self._recovery)
 
@@ -234,12 +232,14 @@ class Supervisor(Actor[Control]):
                         return
                     if cell.spec.restart == "temporary":
                         self._forget(cell)
-                    elif self._stays(cell):
+                    elif not cell.leaving:
                         cell.await_restart()
             await self.clock.sleep(delay)
-            for cell in filter(self._stays, cells):
+            for cell in cells:
                 if self._closing:
                     return
+                if cell.leaving:
+                    continue
                 try:
                     await cell.start(self._life.tasks)
                 except StartError as error:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import msgspec
-from anyio import CancelScope, create_task_group
+from anyio import create_task_group
 
 from tallystick.kernel.child import Cell, ChildReport, Kind, Report, Status
 from tallystick.kernel.clock import Clock
@@ -74,8 +74,7 @@ async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None
         except Exception as error:  # noqa: BLE001 - raised again below
             failure = error
         finally:
-            with CancelScope(shield=True):
-                stopped = await root.stop()
+            stopped = await root.stop()
             crash = crash or stopped
     if crash is not None:
         if failure is not None:

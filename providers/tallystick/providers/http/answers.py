@@ -51,7 +51,7 @@ def result(operation: Operation, scope: Scope, fetched: Mapping[str, bytes], max
 
     Args:
         operation: how it is to be read.
-        scope: what paths look into; see ``answer_scope``.
+        scope: what paths look into; see ``scope_of``.
         fetched: the bytes behind each of its links.
         max_bytes: what each file may have.
 
@@ -82,7 +82,7 @@ def result(operation: Operation, scope: Scope, fetched: Mapping[str, bytes], max
     return checked
 
 
-def answer_scope(operation: Operation, payload: Mapping[str, Any], answer: Any) -> dict[str, Any]:
+def scope_of(operation: Operation, payload: Mapping[str, Any], answer: Any) -> dict[str, Any]:
     """Return what the paths of a result look into."""
     scope = {SUBJECT: answer, "$payload": payload}
     return scope if operation.model is None else {**scope, MODEL: operation.model}

@@ -10,13 +10,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from tallystick.providers.blobs import replace_blobs
 from tallystick.providers.protocol import Blob
 
 HIDDEN = "[key]"
 
 # A shorter text occurs by chance, and hiding it would only spoil what it occurs in.
-_SHORTEST = 6
+_SHORTEST = 8
 _PLACE = "{key}"
 
 
@@ -77,7 +76,7 @@ class Credential:
                     data = data.replace(form.encode(), HIDDEN.encode())
                 return Blob(data, media_type)
             case _:
-                return replace_blobs(value, lambda blob: blob)
+                return value
 
 
 class _Secret(dict[str, str]):
@@ -115,7 +114,6 @@ def _from_keyring(service: str, user: str) -> str | None:
         raise ValueError("the key is in the keyring: install the package keyring next to tallystick") from None
     try:
         found = keyring.get_password(service, user)
-    except Exception as error:
-        # The backends raise what they like; their texts are about the keyring and may stand in a message.
+    except Exception as error:  # noqa: BLE001 - the backends of the keyring raise what they like
         raise ValueError(f"the keyring does not answer: {type(error).__name__}") from None
     return found if isinstance(found, str) else None

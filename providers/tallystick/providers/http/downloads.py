@@ -66,7 +66,7 @@ class Downloader:
             except TimeoutError:
                 last = f"nothing came within {self._settings.timeout:g} s"
             except httpx.HTTPError as error:
-                last = f"it broke: {error or type(error).__name__}"
+                last = f"it broke: {str(error) or type(error).__name__}"
         raise DownloadError(f"{last} (tried {self._settings.tries} times)", lasting=False)
 
     async def close(self) -> None:

@@ -13,13 +13,12 @@ from tallystick.providers.http.retry_after import Wait
 
 RefusalKind: TypeAlias = Literal["invalid_request", "unauthorized", "content_policy", "rate_limited", "unavailable"]
 
-_INVALID = ("400", "404", "405", "413", "415", "422")
-_UNAUTHORIZED = ("401", "402", "403")
-_TABLE: dict[str, RefusalKind] = (
-    dict.fromkeys(_INVALID, "invalid_request")
-    | dict.fromkeys(_UNAUTHORIZED, "unauthorized")
-    | {"429": "rate_limited"}
-)  # fmt: skip
+_ROWS: dict[RefusalKind, tuple[int, ...]] = {
+    "invalid_request": (400, 404, 405, 413, 415, 422),
+    "unauthorized": (401, 402, 403),
+    "rate_limited": (429,),
+}
+_TABLE: dict[str, RefusalKind] = {str(status): kind for kind, statuses in _ROWS.items() for status in statuses}
 _UNAVAILABLE = 503
 _REQUEST_TIMEOUT = 408
 _TEXT_LIMIT = 1_000

@@ -37,7 +37,7 @@ def build(text: str) -> Filter:
     name, _, argument = text.partition(":")
     if name == "at":
         path = paths.parse(argument)
-        return lambda value: path.find(value)
+        return path.find
     if name not in _FILTERS or argument:
         raise ValueError(f'there is no filter "{text}"; there are at:PATH, {", ".join(_FILTERS)}')
     return _FILTERS[name]

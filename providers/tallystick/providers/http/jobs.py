@@ -8,27 +8,23 @@ from tallystick.kernel import Clock
 from tallystick.providers.http import paths, retry_after
 from tallystick.providers.http.exchange import Answer, Exchange
 from tallystick.providers.http.operations import Operation
-from tallystick.providers.http.paths import MISSING
 from tallystick.providers.http.settings import Job
 
 State: TypeAlias = Literal["done", "failed", "pending"]
 
 _SLOWER = 1.5
-_NOT_FOUND, _TOO_MANY = 404, 429
-# Statuses of an answer to a question that may be asked again: the job goes on whatever they say.
-_PASSING = frozenset({408, 409, 425, _TOO_MANY})
+_SUCCESS, _FAULTS = range(200, 300), range(500, 600)
+_NOT_FOUND = 404
+# What may be said to a question that can be asked again: the job goes on whatever these are.
+_PASSING = frozenset({408, 409, 425, 429, *_FAULTS})
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A job that has an end: the answer that says so, parsed, and whether it is done or has failed."""
+    """A job that has an end: whether it is done or has failed, and the answer that says so, with its data."""
 
     state: State
     answer: Answer
     data: Any
-
-
-class Vanished(msgspec.Struct, frozen=True):
-    """The API knows no such job."""
 
 
 class Unheard(msgspec.Struct, frozen=True):
@@ -53,9 +49,7 @@ def identifier(job: Job, data: Any) -> str | None:
     return str(found)
 
 
-async def wait(
-    exchange: Exchange, operation: Operation, job: str, clock: Clock, *, started: bool
-) -> Ended | Vanished | Unheard:
+async def wait(exchange: Exchange, operation: Operation, job: str, clock: Clock, *, fresh: bool) -> Ended | Unheard:
     """Ask after a job until it has an end. Questions are free: what breaks on the way is asked again.
 
     Args:
@@ -63,39 +57,35 @@ async def wait(
         operation: whose job it is; its settings say how often and how long.
         job: the provider's id.
         clock: whose time counts.
-        started: whether the job was submitted just now. Then an API that does not know it yet is asked again, and the
-            first question can wait.
+        fresh: whether the job was submitted just now: the first question can wait, and an API that does not know the
+            job yet is asked again. It was accepted, so one that knows it no longer has not said that it was not done.
     """
     settings = operation.settings.job
     assert settings is not None
-    until = clock.monotonic() + settings.deadline
+    begun = clock.monotonic()
     pause = settings.interval
-    said = "it is not done"
-    if started:
+    if fresh:
         await clock.sleep(pause)
     while True:
-        asked = 0.0
         answer = await exchange.send(operation.job_request(job), once=False)
+        least = 0.0
         if isinstance(answer, Answer):
-            if answer.status == _NOT_FOUND and not started:
-                return Vanished()
-            if not _may_pass(answer.status):
-                return Unheard(f"asking after job {job} was answered with status {answer.status}")
-            data = answer.parsed()
-            if answer.status < 300 and not answer.cut:  # noqa: PLR2004 - the statuses of success
+            if answer.status in _SUCCESS and not answer.cut:
+                data = answer.parsed()
                 known = state(settings, data)
                 if known != "pending":
                     return Ended(known, answer, data)
-            said = "it is not done" if answer.status < 300 else f"the last status was {answer.status}"  # noqa: PLR2004 - as above
+                said = "it is not done"
+            elif answer.status in _SUCCESS or answer.status in _PASSING or (answer.status == _NOT_FOUND and fresh):
+                said = f"the last question was answered with status {answer.status}"
+            else:
+                return Unheard(f"job {job} was asked after, and the answer had status {answer.status}")
             header = retry_after.read(answer.headers.get("retry-after"), answer.headers.get("date"), clock.now())
-            asked = header.seconds or 0.0
+            least = header.seconds or 0.0
         else:
             said = answer.reason
-        pause = min(max(pause * _SLOWER, asked), max(settings.max_interval, asked))
-        if clock.monotonic() + pause > until:
-            return Unheard(f"job {job} was waited for {settings.deadline:g} s: {said}")
+        pause = max(min(pause * _SLOWER, settings.max_interval), least)
+        waited = clock.monotonic() - begun
+        if waited + pause > settings.deadline:
+            return Unheard(f"job {job} has no known end after {waited:.0f} s: {said}")
         await clock.sleep(pause)
-
-
-def _may_pass(status: int) -> bool:
-    return status < 300 or status == _NOT_FOUND or status in _PASSING or status >= 500  # noqa: PLR2004 - the classes of statuses

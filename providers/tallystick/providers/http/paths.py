@@ -40,6 +40,16 @@ class Path(msgspec.Struct, frozen=True):
         """
         return _find(value, self.steps)
 
+    def lacks(self, value: Any) -> bool:
+        """Return whether ``value`` itself says that there is nothing here: null, or a list that is too short.
+
+        A key that is not there says nothing of the kind: it may be another answer altogether.
+        """
+        found = self.find(value)
+        if found is not MISSING or not self.steps:
+            return found is None
+        return isinstance(self.steps[-1], int) and isinstance(_find(value, self.steps[:-1]), list)
+
 
 @functools.lru_cache(maxsize=1_024)
 def parse(text: str) -> Path:

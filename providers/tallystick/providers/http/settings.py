@@ -61,8 +61,8 @@ class Job(_Settings, frozen=True, kw_only=True):
     id: str
     path: HttpPath
     status: str = "status"
-    done: tuple[str, ...]
-    failed: tuple[str, ...]
+    done: tuple[str | int, ...]
+    failed: tuple[str | int, ...]
     interval: Seconds = 2.0
     max_interval: Seconds = 15.0
     deadline: Seconds = 540.0

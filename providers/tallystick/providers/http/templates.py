@@ -110,20 +110,8 @@ def _compile(source: Any, place: str) -> Any:
         match source:
             case str():
                 return _compile_text(source)
-            case {"$when": str() as condition, "then": then, **rest} if not rest:
-                return _When(_reference(condition), _compile(then, f"{place}.then"))
-            case {"$files": str() as path, **rest} if rest.keys() <= {"base64", "url"} and rest:
-                return _compile_files(path, rest, many=True)
-            case {"$file": str() as path, **rest} if rest.keys() <= {"base64", "url"} and rest:
-                return _compile_files(path, rest, many=False)
             case dict():
-                strange = sorted(key for key in source if key.startswith("$"))
-                if strange:
-                    raise ValueError(
-                        f'"{strange[0]}" is not understood; there are $when with then, and $files or $file '
-                        "with base64, url or both"
-                    )
-                return {key: _compile(value, f"{place}.{key}") for key, value in source.items()}
+                return _compile_object(source, place)
             case list():
                 return [_compile(value, f"{place}[{index}]") for index, value in enumerate(source)]
             case _:
@@ -132,6 +120,20 @@ def _compile(source: Any, place: str) -> Any:
         raise
     except ValueError as error:
         raise _PlacedError(f"{place.removeprefix('.')}: {error}" if place else str(error)) from None
+
+
+def _compile_object(source: dict[str, Any], place: str) -> Any:
+    match source:
+        case {"$when": str() as condition, "then": then} if len(source) == len(("$when", "then")):
+            return _When(_reference(condition), _compile(then, f"{place}.then"))
+        case {"$files": str() as path}:
+            return _compile_files(path, source, many=True)
+        case {"$file": str() as path}:
+            return _compile_files(path, source, many=False)
+    strange = sorted(key for key in source if key.startswith("$"))
+    if strange:
+        raise ValueError(f'"{strange[0]}" is not understood; $when has a path and a then, $files and $file have a path')
+    return {key: _compile(value, f"{place}.{key}") for key, value in source.items()}
 
 
 class _PlacedError(ValueError):
@@ -156,8 +158,10 @@ def _compile_text(source: str) -> Any:
     return parts[0] if len(parts) == 1 else _Text(tuple(parts))
 
 
-def _compile_files(path: str, rest: Mapping[str, Any], *, many: bool) -> FilesNode:
-    inside = {name: paths.parse(value) for name, value in rest.items()}
+def _compile_files(path: str, source: Mapping[str, Any], *, many: bool) -> FilesNode:
+    inside = {name: paths.parse(value) for name, value in source.items() if name in ("base64", "url")}
+    if not inside or len(inside) + 1 < len(source):
+        raise ValueError("files are at base64, at url, or at either; nothing else can be said of them")
     return FilesNode(_reference(path), many, inside.get("base64"), inside.get("url"))
 
 
