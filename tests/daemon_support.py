@@ -20,9 +20,8 @@ from typing import Any, TypeVar
 import anyio
 import httpx
 import msgspec
-from anyio.abc import Process, SocketStream, TaskGroup
+from anyio.abc import SocketStream, TaskGroup
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.text import TextReceiveStream
 
 import desk_provider
 from scripted_provider import Hit, recorded
@@ -192,11 +191,15 @@ class Client:
 
 
 class Daemon:
-    """One daemon's process, and what it has logged so far."""
+    """One daemon's process, and what it has logged so far.
 
-    def __init__(self, process: Process, state: Path) -> None:
+    Plain descriptors, no child watcher of asyncio: that one races with every signal sent to a process that has ended.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", state: Path) -> None:
         self.process = process
         self.log: list[str] = []
+        self._end = os.pidfd_open(process.pid)
         self._state = state
         self._news = anyio.Event()
         self._silent = anyio.Event()
@@ -218,13 +221,17 @@ class Daemon:
     async def read_log(self) -> None:
         """Take in what it writes to its standard error until that ends."""
         assert self.process.stderr is not None
-        rest = ""
-        async for text in TextReceiveStream(self.process.stderr, errors="replace"):
-            *lines, rest = (rest + text).split("\n")
-            self.log += lines
-            self._tell()
-        if rest:
-            self.log.append(rest)
+        rest = b""
+        with self.process.stderr as pipe:
+            while True:
+                await anyio.wait_readable(pipe)
+                data = os.read(pipe.fileno(), 1 << 16)
+                if not data:
+                    break
+                *lines, rest = (rest + data).split(b"\n")
+                self.log += [line.decode("utf-8", "replace") for line in lines]
+                self._tell()
+        self.log += [rest.decode("utf-8", "replace")] if rest else []
         self._silent.set()
         self._tell()
 
@@ -248,7 +255,10 @@ class Daemon:
         """Wait for its end; return its exit status, or minus its signal. All of its log is in ``log`` then."""
         with anyio.fail_after(PATIENCE):
             await self._silent.wait()
-            return await self.process.wait()
+            if self.process.returncode is None:
+                await anyio.wait_readable(self._end)
+                os.close(self._end)
+        return self.process.wait()
 
     async def kill(self) -> None:
         """Send it SIGKILL and wait for its end."""
@@ -343,7 +353,7 @@ class Premises:
             fault: a fault point, as ``TALLYSTICK_FAULT`` takes it.
             environment: what else it finds in its environment.
             umask: its umask; by default that of this process.
-            user: the user and group that it runs as, for tests that are root; by default this process's.
+            user: the user and group that it becomes, for tests that are root.
         """
         paths = [self.folder, TESTS, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         variables = {
@@ -354,17 +364,14 @@ class Premises:
             "TALLYSTICK_FAULT": fault,
             **(environment or {}),
         }
-        process = await anyio.open_process(
-            [sys.executable, "-P", "-m", "tallystick.engine.daemon"],
+        process = subprocess.Popen(
+            [sys.executable, "-P", *(["-m", "tallystick.engine.daemon"] if user is None else ["-c", _as(user)])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             cwd="/",
             env=variables,
             umask=umask,
-            user=user,
-            group=user,
-            extra_groups=None if user is None else (),
         )
         daemon = Daemon(process, home or self.state)
         self.started.append(daemon)
@@ -424,11 +431,21 @@ async def premises() -> AsyncIterator[Premises]:
 async def _clear(place: Premises) -> None:
     with anyio.CancelScope(shield=True):
         for daemon in place.started:
-            if daemon.process.returncode is None:
-                daemon.process.kill()
+            daemon.process.kill()
             await daemon.ended()
-            await daemon.process.aclose()
     place._tasks.cancel_scope.cancel()
+
+
+def _as(user: int) -> str:
+    """A program that becomes another user once it has loaded the daemon, which that user may not be able to read."""
+    return f"""
+import os, sys
+from tallystick.engine import daemon
+os.setgroups([])
+os.setresgid({user}, {user}, {user})
+os.setresuid({user}, {user}, {user})
+sys.exit(daemon.main())
+"""
 
 
 def _decoded(response: httpx.Response, kind: type[T]) -> T:

@@ -112,7 +112,7 @@ async def assert_standing(engine: House, run: str, *, lossy: bool = False) -> Ru
     _records_have_attempts(history)
     assert provider.unannounced == [], "I3: a hit came before its attempt was durable"
     report = await engine.host.service.report(run)
-    _report_agrees(report, history)
+    _report_agrees(report, history, lossy=lossy)
     if not lossy and len({event.run for event in provider.disk.events}) == 1 and not history.decisions:
         assert round(report.spend.usd * MICROS_PER_USD) == provider.billed, "I4: the spend is not the bill"
         assert report.spend.unpriced == provider.unbilled, "I4: what came without a cost is not zero"
@@ -145,7 +145,7 @@ def _records_have_attempts(history: History) -> None:
     assert "in_flight" not in states, "I2: an attempt has no end"
 
 
-def _report_agrees(report: RunReport, history: History) -> None:
+def _report_agrees(report: RunReport, history: History, *, lossy: bool) -> None:
     """I4: what the user is told is what the journal holds."""
     by_hand = {
         attempt.started.attempt
@@ -158,7 +158,7 @@ def _report_agrees(report: RunReport, history: History) -> None:
         failed = [one for one in attempts if one.state in ("failed", "unusable", "unknown") and not was_not_sent(one)]
         if launch.status not in ("running", "interrupted"):
             assert launch.calls.executed == len(committed), "I4: executed calls"
-            assert launch.calls.failed >= len(failed), "I4: failed calls"
+            assert lossy or launch.calls.failed >= len(failed), "I4: failed calls"
     unresolved = {one.attempt for one in report.unresolved}
     assert unresolved == {one.started.attempt for one in history.unresolved}
     assert report.calls.unresolved == len(unresolved)
@@ -169,7 +169,7 @@ def _report_agrees(report: RunReport, history: History) -> None:
         assert report.error is None
     else:
         assert report.error is not None
-        assert report.error.code == report.reason or report.status == "interrupted"
+        assert report.error.code == report.reason
 
 
 def was_not_sent(attempt: Attempt) -> bool:

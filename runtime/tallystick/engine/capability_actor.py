@@ -31,6 +31,7 @@ UNKNOWN_OUTCOME, CUT_OFF = "TS-A002", "TS-N002"
 
 
 _NOT_SENT = "not sent"
+_SEE_TO_THE_STORE = "tally doctor looks at the store; then tally resume: what is committed replays for free"
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
@@ -106,7 +107,7 @@ class CapabilityActor(Actor[DispatchCall]):
         try:
             return await self._attempt(message, provider)
         except StoreError as error:
-            return StoppedCall(Stop(error.code, f"{_NOT_SENT}: {error.message}", error.hint, message.request.identity))
+            return StoppedCall(_unwritten(message.request, error))
         finally:
             live.in_flight -= 1
             live.release(estimate)
@@ -238,12 +239,21 @@ def _cut_off(request: CallRequest) -> Stop:
     )
 
 
+def _unwritten(request: CallRequest, error: StoreError) -> Stop:
+    return Stop(
+        error.code,
+        f"{request.capability} at {request.identity} was {_NOT_SENT}: {error.message}",
+        error.hint or _SEE_TO_THE_STORE,
+        request.identity,
+    )
+
+
 def _lost_answer(started: AttemptStarted, error: StoreError) -> Stop:
     return Stop(
         error.code,
         f"{started.capability} at {started.identity} was answered, but the answer could not be written down: "
         f"{error.message}. Attempt {started.attempt} stays without a result",
-        error.hint or "see to the store, then tally attempts RUN",
+        error.hint or _SEE_TO_THE_STORE,
         started.identity,
     )
 

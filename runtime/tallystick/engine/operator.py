@@ -47,6 +47,7 @@ class Operator:
         service = self._service
         with service.launches.claim(run, "reconcile"):
             history = await service.library.history(run)
+            await service.launches.settle(history)
             attempt = history.attempts.get(number)
             if attempt is None:
                 raise UsageError(f"run {run} has no attempt {number}", hint=f"tally attempts {run} lists them")

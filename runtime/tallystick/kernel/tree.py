@@ -71,17 +71,14 @@ async def open_tree(spec: SupervisorSpec, *, clock: Clock, report: Report | None
         try:
             await root.start(tasks)
             yield Tree(root)
-        except Exception as error:  # noqa: BLE001 - raised again below
-            failure = error
+        except Exception as of_the_body:  # noqa: BLE001 - raised again below
+            failure = of_the_body
         finally:
             stopped = await root.stop()
             crash = crash or stopped
-    if crash is not None:
-        if failure is not None:
-            crash.add_note(f"the body around which the tree ran failed with {failure!r}")
-        raise crash
-    if failure is not None:
-        raise failure
+    error = _gravest(crash, failure)
+    if error is not None:
+        raise error
 
 
 def log_report(report: ChildReport) -> None:
@@ -94,6 +91,13 @@ def log_report(report: ChildReport) -> None:
         report.delay,
         exc_info=report.error,
     )
+
+
+def _gravest(crash: Exception | None, failure: Exception | None) -> Exception | None:
+    """Choose between the crash of a tree and the failure of its body, which is often its consequence."""
+    if crash is not None and failure is not None:
+        crash.add_note(f"the body around which the tree ran failed with {failure!r}")
+    return crash or failure
 
 
 def _node(cell: Cell) -> Node:

@@ -17,7 +17,8 @@ MAX_VALUES = 50_000  # in one payload or result: one byte of a frame can be 60 b
 MAX_DEPTH = 64
 MAX_STEPS = 64
 MAX_NAME = 256
-MAX_STEP = 512
+MAX_SITE = 4096
+MAX_STEP = MAX_SITE + 32  # a race's step holds its site, its occurrence and the branch
 MAX_LOG = 16_384
 MAX_TEXT = 16_384
 MAX_WHERE = 64
@@ -28,7 +29,7 @@ Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 Step: TypeAlias = Count | Annotated[str, msgspec.Meta(max_length=MAX_STEP)]
 StepPath: TypeAlias = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MAX_STEPS)]
-Site: TypeAlias = Annotated[str, msgspec.Meta(max_length=4096)]
+Site: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_SITE)]
 Nonce: TypeAlias = Annotated[str, msgspec.Meta(max_length=64)]
 
 
@@ -82,6 +83,13 @@ class Failure(Frame, frozen=True, tag="failure"):
     text: str
 
 
+class Decided(Frame, frozen=True, tag="decided"):
+    """Host: the winner of a race, from the journal; None while nobody has won it."""
+
+    id: CallId
+    winner: int | None = None
+
+
 class Ready(Frame, frozen=True, tag="ready"):
     """Guest: confined and waiting for a script. ``landlock`` is the kernel's ABI in force, 0 for none."""
 
@@ -101,6 +109,23 @@ class Call(Frame, frozen=True, tag="call"):
     payload: Any
     take: Name | None = None
     seen: Annotated[tuple[CallId, ...], msgspec.Meta(max_length=65536)] = ()
+
+
+class Race(Frame, frozen=True, tag="race"):
+    """Guest: ``ctx.race`` was awaited; which of its ``width`` branches won it before, if one did?"""
+
+    id: CallId
+    site: Site
+    path: StepPath
+    occurrence: Count
+    width: Annotated[int, msgspec.Meta(ge=1, lt=1 << 16)]
+
+
+class Won(Frame, frozen=True, tag="won"):
+    """Guest: the branch at ``winner`` is the first of race ``id`` to succeed; nothing goes on before it is decided."""
+
+    id: CallId
+    winner: Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
 
 
 class Log(Frame, frozen=True, tag="log"):
@@ -129,8 +154,8 @@ class Crash(Frame, frozen=True, tag="crash"):
     capability_error: CallId | None = None
 
 
-ToGuest: TypeAlias = Start | Reply | Failure
-ToHost: TypeAlias = Ready | Call | Log | Done | Crash
+ToGuest: TypeAlias = Start | Reply | Failure | Decided
+ToHost: TypeAlias = Ready | Call | Race | Won | Log | Done | Crash
 
 _encoder = msgspec.msgpack.Encoder()
 _boot = msgspec.msgpack.Decoder(Boot)

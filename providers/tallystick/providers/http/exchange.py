@@ -13,6 +13,7 @@ from tallystick.providers.http.paths import MISSING
 from tallystick.providers.http.settings import HttpSettings
 
 _REASON_LIMIT = 300
+_FRAMES = frozenset({"content-length", "transfer-encoding"})
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,12 +127,12 @@ class Exchange:
                     break
         except httpx.HTTPError:
             cut = "broken"
-        return Answer(
-            status=response.status_code,
-            headers={name.lower(): value for name, value in response.headers.items()},
-            body=bytes(body),
-            cut=cut,
-        )
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        answer = Answer(status=response.status_code, headers=headers, body=bytes(body), cut=cut)
+        if not headers.keys() & _FRAMES and answer.parsed() is MISSING:
+            # Only the end of the connection ended this body, and it ended too early.
+            return msgspec.structs.replace(answer, cut="broken")
+        return answer
 
     def _reason(self, what: str, error: Exception) -> str:
         said = str(error)[:_REASON_LIMIT]

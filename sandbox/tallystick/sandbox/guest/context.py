@@ -6,7 +6,7 @@ from typing import Any
 from tallystick.sandbox.frames import MAX_NAME
 from tallystick.sandbox.guest import requests
 from tallystick.sandbox.guest.plain import NotPlainError, snapshot_payload
-from tallystick.sandbox.guest.requests import Fanout, Invocation
+from tallystick.sandbox.guest.requests import Fanout, Invocation, Race
 from tallystick.sandbox.guest.values import CapabilityError
 
 
@@ -60,6 +60,19 @@ class Context:
         does not run, unless failures are tolerated: then it gets the ``Failed`` value.
         """
         return requests.dag(graph, tolerate=tolerate)
+
+    def race(self, branches: Any, *, _site: str | None = None) -> Race:
+        """Return the request to run branches side by side until one succeeds; its result is that one's.
+
+        The winner is written down: a later launch of the run gets the same one. Losers start no further call. When
+        all fail, the first error by position is raised.
+
+        Raises:
+            TypeError: a branch is not awaitable, or the host did not annotate this race.
+        """
+        if type(_site) is not str:
+            raise TypeError("this race has no site; write it out as ctx.race(...)")
+        return requests.race(branches, _site)
 
     def log(self, text: Any) -> None:
         """Add a line to the run's log."""

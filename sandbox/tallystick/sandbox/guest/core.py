@@ -3,12 +3,12 @@
 from collections.abc import Coroutine, Iterable
 from typing import Any, Literal
 
-from tallystick.sandbox.frames import Call, Crash, Done, FrameError, Start, ToGuest, ToHost
+from tallystick.sandbox.frames import Crash, Done, FrameError, Start, ToGuest, ToHost
 from tallystick.sandbox.guest.context import Context
 from tallystick.sandbox.guest.log import LogSink
 from tallystick.sandbox.guest.plain import NotPlainError, snapshot_result
 from tallystick.sandbox.guest.script import ENTRY, crash, load, script_builtins
-from tallystick.sandbox.guest.trampoline import Trampoline
+from tallystick.sandbox.guest.trampoline import Sent, Trampoline
 
 
 class Guest:
@@ -69,7 +69,7 @@ class Guest:
         else:
             self._trampoline = Trampoline(body, self._nonce, frame.window)
 
-    def _run(self, trampoline: Trampoline) -> list[Call]:
+    def _run(self, trampoline: Trampoline) -> list[Sent]:
         try:
             calls = trampoline.run()
         except BaseException as error:  # noqa: BLE001 - SystemExit and its like, which no branch may keep to itself

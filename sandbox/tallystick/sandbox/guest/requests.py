@@ -47,14 +47,20 @@ class Invocation(Request):
 
 
 class Node:
-    """One branch of a fanout: the step it adds to the path, the branches it needs first, and how it starts."""
+    """One branch of a fanout: the step it adds to the path, the branches it needs first, and how it starts.
 
-    __slots__ = ("needs", "start", "step")
+    ``given`` is the script's own coroutine where the branch is one: whoever drops the branch must close it.
+    """
 
-    def __init__(self, step: Step, start: Callable[[list[Any]], Body], needs: tuple[int, ...] = ()) -> None:
+    __slots__ = ("given", "needs", "start", "step")
+
+    def __init__(
+        self, step: Step, start: Callable[[list[Any]], Body], needs: tuple[int, ...] = (), given: Any = None
+    ) -> None:
         self.step = step
         self.start = start
         self.needs = needs
+        self.given = given
 
 
 class Fanout(Request):
@@ -81,6 +87,38 @@ class Fanout(Request):
         return None
 
 
+class Race(Request):
+    """Branches of which the first to succeed wins (contract.md, section 6.4)."""
+
+    __slots__ = ("branches", "site")
+
+    def __init__(self, site: str, branches: Sequence[Awaitable[Any]]) -> None:
+        super().__init__()
+        self.site = site
+        self.branches = branches
+
+    def __repr__(self) -> str:
+        return "this ctx.race(...)"
+
+    def node(self, occurrence: int, index: int) -> Node:
+        """Return a branch; no later fanout can have its step, so that a loser's calls never meet those of others."""
+        branch = self.branches[index]
+        return Node(f"{self.site}:{occurrence}:{index}", partial(_branch, branch), given=branch)
+
+
+def race(branches: Any, site: str) -> Race:
+    """Build the request of ``ctx.race``.
+
+    Raises:
+        TypeError: there is no branch, or one is not awaitable; the message names it.
+        RuntimeError: a branch was awaited before, or stands there twice.
+    """
+    listed = _listed(branches, "race")
+    if not listed:
+        raise TypeError("ctx.race needs at least one branch: nobody can win an empty race")
+    return Race(site, listed)
+
+
 def parallel(branches: Any, *, tolerate: bool) -> Fanout:
     """Build the fanout of ``ctx.parallel``.
 
@@ -88,16 +126,8 @@ def parallel(branches: Any, *, tolerate: bool) -> Fanout:
         TypeError: a branch is not awaitable; the message names it.
         RuntimeError: a branch was awaited before, or stands there twice.
     """
-    listed = list(branches)
-    try:
-        _refuse_unordered(branches, "parallel")
-        _refuse_unfit(listed)
-    except Exception:
-        for branch in listed:
-            if isinstance(branch, Coroutine) and not _was_awaited(branch):
-                branch.close()
-        raise
-    nodes = [Node(index, partial(_branch, branch)) for index, branch in enumerate(listed)]
+    listed = _listed(branches, "parallel")
+    nodes = [Node(index, partial(_branch, branch), given=branch) for index, branch in enumerate(listed)]
     return Fanout("parallel", nodes, tolerate=tolerate)
 
 
@@ -135,6 +165,25 @@ def dag(graph: Any, *, tolerate: bool) -> Fanout:
     return Fanout("dag", nodes, tolerate=tolerate, shape=lambda values: dict(zip(names, values, strict=True)))
 
 
+def _listed(branches: Any, name: str) -> list[Any]:
+    """Return the branches of a fanout; where they are refused, none is left that nobody will await."""
+    listed = list(branches)
+    try:
+        _refuse_unordered(branches, name)
+        _refuse_unfit(listed, name)
+    except Exception:
+        for branch in listed:
+            discard(branch)
+        raise
+    return listed
+
+
+def discard(branch: Any) -> None:
+    """Close a coroutine that nobody will await: Python would complain about it otherwise."""
+    if isinstance(branch, Coroutine) and not _was_awaited(branch):
+        branch.close()
+
+
 async def _branch(branch: Awaitable[Any], _needed: list[Any]) -> Any:
     return await branch
 
@@ -158,20 +207,20 @@ def _refuse_unordered(items: Any, name: str) -> None:
         raise TypeError(f"ctx.{name} was given a set, which has no order; write sorted(...) or a list")
 
 
-def _refuse_unfit(branches: list[Any]) -> None:
+def _refuse_unfit(branches: list[Any], name: str) -> None:
     first: dict[int, int] = {}
     for index, branch in enumerate(branches):
         if not isinstance(branch, Awaitable):
             advice = "call it" if callable(branch) else "pass the coroutine, not its result"
-            raise TypeError(f"ctx.parallel: branch {index} is a {type(branch).__name__}, not awaitable; {advice}")
+            raise TypeError(f"ctx.{name}: branch {index} is a {type(branch).__name__}, not awaitable; {advice}")
         if id(branch) in first:
             raise RuntimeError(
-                f"ctx.parallel: branch {index} is the same object as branch {first[id(branch)]}; "
+                f"ctx.{name}: branch {index} is the same object as branch {first[id(branch)]}; "
                 "call the function once for each branch"
             )
         first[id(branch)] = index
         if _was_awaited(branch):
-            raise RuntimeError(f"ctx.parallel: branch {index} was already awaited; call the function again for it")
+            raise RuntimeError(f"ctx.{name}: branch {index} was already awaited; call the function again for it")
 
 
 def _was_awaited(branch: Any) -> bool:

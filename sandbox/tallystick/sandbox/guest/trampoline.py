@@ -8,137 +8,71 @@ calls of one branch are in program order (contract.md, section 2).
 from collections import deque
 from typing import Any, TypeAlias
 
-from tallystick.sandbox.frames import MAX_STEPS, Call, Failure, FrameError, Reply
-from tallystick.sandbox.guest.requests import Body, Fanout, Invocation, Step
+from tallystick.sandbox.frames import MAX_STEPS, Call, Decided, Failure, FrameError, Reply, Won
+from tallystick.sandbox.frames import Race as RaceOpened
+from tallystick.sandbox.guest.joins import FanoutJoin, Join, RaceJoin, Task
+from tallystick.sandbox.guest.requests import Body, Fanout, Invocation, Race, Step
 from tallystick.sandbox.guest.values import CapabilityError
 
-Seen: TypeAlias = tuple[int, ...]
-
-_NEVER = -(1 << 31)  # a branch that needs a failed one: it stays below zero however many others settle
-
-
-class Task:
-    """One running branch: its path, the failed calls it has seen, and where its outcome goes."""
-
-    __slots__ = ("body", "index", "join", "path", "seen")
-
-    def __init__(self, body: Body, path: tuple[Step, ...], seen: Seen, join: "Join | None", index: int) -> None:
-        self.body = body
-        self.path = path
-        self.seen = seen
-        self.join = join
-        self.index = index
-
-
-class Join:
-    """One fanout under way: what has settled, what waits for others, and what its await ends in."""
-
-    __slots__ = ("dependants", "errors", "fanout", "left", "missing", "parent", "seen", "values")
-
-    def __init__(self, parent: Task, fanout: Fanout) -> None:
-        count = len(fanout.nodes)
-        self.parent = parent
-        self.fanout = fanout
-        self.values: list[Any] = [None] * count
-        self.errors: list[Exception | None] = [None] * count
-        self.seen: list[Seen] = [parent.seen] * count
-        self.missing = [len(node.needs) for node in fanout.nodes]
-        self.dependants: list[list[int]] = [[] for _ in fanout.nodes]
-        for index, node in enumerate(fanout.nodes):
-            for need in node.needs:
-                self.dependants[need].append(index)
-        self.left = count
-
-    def ready(self) -> list[int]:
-        """Return the branches that need no other."""
-        return [index for index, missing in enumerate(self.missing) if not missing]
-
-    def settle(self, index: int, value: Any, error: Exception | None, seen: Seen) -> list[int]:
-        """Take a branch's outcome and return the branches that can start now, in their order.
-
-        A branch that needs a failed one never starts; a tolerated failure is a value like any other.
-        """
-        self.seen[index] = seen
-        if error is not None:
-            value = self.fanout.tolerated(error)
-            if value is None:
-                self.errors[index] = error
-                self._drop(index)
-                return []
-        self.values[index] = value
-        self.left -= 1
-        for dependant in self.dependants[index]:
-            self.missing[dependant] -= 1
-        return [dependant for dependant in self.dependants[index] if not self.missing[dependant]]
-
-    def start(self, index: int) -> Task:
-        """Return the task of one branch. It has seen what its parent and the branches it needs have seen."""
-        node = self.fanout.nodes[index]
-        seen = _merged([self.parent.seen, *(self.seen[need] for need in node.needs)])
-        body = node.start([self.values[need] for need in node.needs])
-        return Task(body, (*self.parent.path, node.step), seen, self, index)
-
-    def outcome(self) -> tuple[Any, Exception | None]:
-        """Return, once, what the await gives: the values, or the first error in the order of the branches."""
-        error = next((error for error in self.errors if error is not None), None)
-        self.errors.clear()  # an error holds the frames that it passed, and with them all of this
-        return (None, error) if error is not None else (self.fanout.shape(self.values), None)
-
-    def _drop(self, failed: int) -> None:
-        dropped = {failed}
-        pending = [failed]
-        while pending:
-            for dependant in self.dependants[pending.pop()]:
-                if dependant not in dropped and self.missing[dependant] > 0:
-                    dropped.add(dependant)
-                    pending.append(dependant)
-                    self.missing[dependant] = _NEVER
-        self.left -= len(dropped)
+Sent: TypeAlias = Call | RaceOpened | Won
 
 
 class Trampoline:
-    """Runs one coroutine to its end. ``run`` steps whatever can be stepped and returns the calls to send."""
+    """Runs one coroutine to its end. ``run`` steps whatever can be stepped and returns the frames to send."""
 
     def __init__(self, body: Body, nonce: str, window: int) -> None:
         self._nonce = nonce
         self._window = window
         self._ready: deque[tuple[Task, Any, Exception | None]] = deque()
-        self._ready.append((Task(body, (), (), None, 0), None, None))
-        self._held: deque[tuple[Task, Invocation]] = deque()
+        self._ready.append((Task(body), None, None))
+        self._held: deque[tuple[Task, Invocation | Race]] = deque()
         self._in_flight: dict[int, Task] = {}
+        self._races: dict[int, RaceJoin] = {}
+        self._won: list[Won] = []
         self._occurrences: dict[tuple[str, tuple[Step, ...]], int] = {}
         self._last_id = 0
         self.outcome: tuple[Any, Exception | None] | None = None
 
-    def answer(self, frame: Reply | Failure) -> None:
-        """Take the answer to a call; its branch goes on at the next ``run``.
+    def answer(self, frame: Reply | Failure | Decided) -> None:
+        """Take the answer to a call or a race; its branch goes on at the next ``run``.
 
         Raises:
-            FrameError: no call of this id is in flight.
+            FrameError: nothing of this id is in flight.
         """
         task = self._in_flight.pop(frame.id, None)
-        if task is None:
+        if task is None or isinstance(frame, Decided) != (frame.id in self._races):
             raise FrameError(f"an answer to call {frame.id}, which is not in flight")
-        if isinstance(frame, Reply):
+        if isinstance(frame, Decided):
+            self._decide(frame, self._races[frame.id])
+        elif isinstance(frame, Reply):
             self._ready.append((task, frame.value, None))
-            return
-        error = CapabilityError(frame.kind, frame.text)
-        error.call_id = frame.id
-        task.seen = (*task.seen, frame.id)
-        self._ready.append((task, None, error))
+        else:
+            error = CapabilityError(frame.kind, frame.text)
+            error.call_id = frame.id
+            task.seen = (*task.seen, frame.id)
+            self._ready.append((task, None, error))
 
-    def run(self) -> list[Call]:
-        """Step every branch that can go on, in order, until all wait; return the calls that may leave now.
+    def run(self) -> list[Sent]:
+        """Step every branch that can go on, in order, until all wait; return the frames that may leave now.
 
         Raises:
             BaseException: the script raised something that is no Exception; it ends the launch at once.
         """
         while self._ready:
-            self._step(*self._ready.popleft())
-        calls = []
+            task, value, error = self._ready.popleft()
+            if task.lost:
+                task.drop()
+            else:
+                self._step(task, value, error)
+        sent: list[Sent] = [*self._won]
+        self._won.clear()
         while self._held and len(self._in_flight) < self._window:
-            calls.append(self._sent(*self._held.popleft()))
-        return calls
+            task, request = self._held.popleft()
+            if task.lost:
+                task.drop()
+            else:
+                sent.append(self._send(task, request))
+        return sent
 
     def _step(self, task: Task, value: Any, error: Exception | None) -> None:
         try:
@@ -153,53 +87,72 @@ class Trampoline:
     def _accept(self, task: Task, request: object) -> None:
         if isinstance(request, Invocation):
             self._held.append((task, request))
-        elif not isinstance(request, Fanout):
+        elif not isinstance(request, Fanout | Race):
             foreign = TypeError(f"only what ctx offers can be awaited; this awaited a {type(request).__name__}")
             self._ready.append((task, None, foreign))
         elif len(task.path) >= MAX_STEPS:
             deep = RuntimeError(f"{request} is nested in {MAX_STEPS} fanouts, which is the limit")
             self._ready.append((task, None, deep))
+        elif isinstance(request, Race):
+            self._held.append((task, request))
         else:
-            self._fan_out(Join(task, request))
+            join = FanoutJoin(task, request)
+            self._resume(join)
+            self._start(join, join.ready())
 
-    def _fan_out(self, join: Join) -> None:
-        if not join.left:
-            self._ready.append((join.parent, *join.outcome()))
-        for index in join.ready():
+    def _start(self, join: Join, branches: list[int]) -> None:
+        for index in branches:
             self._ready.append((join.start(index), None, None))
+
+    def _resume(self, join: Join) -> None:
+        """Let the await of a join go on if it has its outcome."""
+        outcome = join.outcome()
+        if outcome is not None:
+            self._ready.append((join.parent, *outcome))
 
     def _settle(self, task: Task, value: Any, error: Exception | None) -> None:
         join = task.join
         if join is None:
             self.outcome = (value, error)
             return
-        for index in join.settle(task.index, value, error, task.seen):
-            self._ready.append((join.start(index), None, None))
-        if not join.left:
-            join.parent.seen = _merged([join.parent.seen, *join.seen])
-            self._ready.append((join.parent, *join.outcome()))
+        self._start(join, join.settle(task.index, value, error, task.seen))
+        if isinstance(join, RaceJoin) and join.winner == task.index and not join.decided:
+            self._in_flight[join.id] = join.parent
+            self._won.append(Won(nonce=self._nonce, id=join.id, winner=task.index))
+        self._resume(join)
 
-    def _sent(self, task: Task, invocation: Invocation) -> Call:
-        place = (invocation.site, task.path)
+    def _decide(self, frame: Decided, race: RaceJoin) -> None:
+        """Start the branches of a race that was just opened, or let the await of one that was won go on."""
+        if race.winner is None:
+            self._start(race, race.open(frame.winner))
+        else:
+            race.decided = True
+            self._resume(race)
+
+    def _send(self, task: Task, request: Invocation | Race) -> Call | RaceOpened:
+        place = (request.site, task.path)
         occurrence = self._occurrences.get(place, 0)
         self._occurrences[place] = occurrence + 1
         self._last_id += 1
         self._in_flight[self._last_id] = task
+        if isinstance(request, Race):
+            self._races[self._last_id] = RaceJoin(task, request, occurrence, self._last_id)
+            return RaceOpened(
+                nonce=self._nonce,
+                id=self._last_id,
+                site=request.site,
+                path=task.path,
+                occurrence=occurrence,
+                width=len(request.branches),
+            )
         return Call(
             nonce=self._nonce,
             id=self._last_id,
-            site=invocation.site,
+            site=request.site,
             path=task.path,
             occurrence=occurrence,
-            capability=invocation.capability,
-            payload=invocation.payload,
-            take=invocation.take,
+            capability=request.capability,
+            payload=request.payload,
+            take=request.take,
             seen=task.seen,
         )
-
-
-def _merged(parts: list[Seen]) -> Seen:
-    """Return the ids of all parts, each once, in the order of the calls."""
-    if not any(parts):
-        return ()
-    return tuple(sorted({call_id for part in parts for call_id in part}))

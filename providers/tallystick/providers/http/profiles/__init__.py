@@ -29,12 +29,13 @@ def apply(settings: Mapping[str, Any]) -> dict[str, Any]:
         hint = f'did you mean "{meant}"?' if meant else f"there are {', '.join(names())}"
         raise ValueError(f'there is no profile "{name}"; {hint}')
     text = resources.files(__name__).joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return _merged({"name": name, **tomllib.loads(text)}, own)
+    return merged({"name": name, **tomllib.loads(text)}, own)
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings on top of others: tables are merged, anything else is replaced."""
     both = {
-        key: _merged(below[key], value) if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
+        key: merged(below[key], value) if isinstance(value, Mapping) and isinstance(below.get(key), Mapping) else value
         for key, value in above.items()
     }
     return {**below, **both}

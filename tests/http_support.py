@@ -1,0 +1,139 @@
+"""Shared by the tests of the ``http`` provider: providers in front of the upstream, and time that passes by itself."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import anyio.lowlevel
+import msgspec
+
+from provider_support import MemoryArtifacts
+from tallystick.kernel import SystemClock
+from tallystick.providers import catalogue
+from tallystick.providers.http import HttpProvider, credentials, profiles
+from tallystick.providers.http.settings import HttpSettings
+from tallystick.providers.protocol import Absent, Outcome, Sample, Succeeded
+from upstream_server import Upstream
+
+SECRET = "sk-planted-4f9a7c21d8e0"
+PROMPT = {"prompt": "a lighthouse at dusk", "size": "64x48"}
+LOOPBACK = {"allow": ["127.0.0.0/8"]}
+
+# A submit-poll API such as the upstream has, as somebody would configure it.
+STUDIO: dict[str, Any] = {
+    "name": "studio",
+    "key": {"env": "STUDIO_KEY", "header": "X-Api-Key", "form": "{key}"},
+    "idempotency_header": "Idempotency-Key",
+    "dedupes_keys": 86_400,
+    "absence_final_after": 60,
+    "errors": {"codes": {"*Blocked*": "content_policy", "InvalidParameter": "invalid_request"}},
+    "operations": {
+        "image.generate": {
+            "path": "/jobs",
+            "body": {"prompt": "{prompt}", "size": "{size}", "n": "{n}", "seed": "{$seed|int31}"},
+            "result": {"images": {"$files": "output[*]", "url": "url"}, "width": "{$width}", "height": "{$height}"},
+            "job": {"id": "id", "path": "/jobs/{$job}", "done": ["succeeded"], "failed": ["failed", "cancelled"]},
+            "lookup": {"path": "/jobs?key={$key}", "entry": "data[0]"},
+            "price": {"stated": "cost.amount", "currency": "cost.currency"},
+        }
+    },
+}
+
+PRICES: dict[str, Any] = {
+    "openai": {
+        "image.generate": {"per_million": {"usage.input_tokens": 5, "usage.output_tokens": 40}},
+        **{
+            name: {"per_million": {"usage.prompt_tokens": 1, "usage.completion_tokens": 4}}
+            for name in ("text.generate", "storyboard.plan", "review.visual")
+        },
+    },
+    "seedream": {name: {"per_unit": {"usage.generated_images": 0.03}} for name in ("image.generate", "image.edit")},
+}
+
+
+class SwiftClock(SystemClock):
+    """Time in which nobody waits: a sleep is over at once, and the clock has moved on by it."""
+
+    def __init__(self) -> None:
+        self.naps: list[float] = []
+
+    def monotonic(self) -> float:
+        return sum(self.naps)
+
+    async def sleep(self, seconds: float) -> None:
+        await anyio.lowlevel.checkpoint()
+        if seconds > 0:
+            self.naps.append(seconds)
+
+
+class Diary:
+    """A tracker that remembers what it was told; ``on_submitted`` runs when it hears of a job."""
+
+    def __init__(self, on_submitted: Callable[[], None] = lambda: None) -> None:
+        self.jobs: list[str] = []
+        self.answers: list[tuple[Any, int | None]] = []
+        self._on_submitted = on_submitted
+
+    async def submitted(self, job: str) -> None:
+        self.jobs.append(job)
+        self._on_submitted()
+
+    async def answered(self, raw: Any, cost: int | None) -> None:
+        self.answers.append((raw, cost))
+
+
+class Rig:
+    """A provider in front of an upstream, and calls to it that the catalogue takes."""
+
+    def __init__(self, provider: HttpProvider, artifacts: MemoryArtifacts, clock: SwiftClock) -> None:
+        self.provider = provider
+        self.artifacts = artifacts
+        self.clock = clock
+
+    async def call(
+        self,
+        payload: dict[str, Any] | None = None,
+        capability: str = "image.generate",
+        *,
+        key: str = "key-1",
+        seed: int = 1,
+    ) -> Outcome:
+        asked = PROMPT if payload is None else payload
+        catalogue.validate_payload(capability, asked)
+        return await self.provider.call(capability, asked, key, Sample(seed=seed))
+
+    async def track(self, diary: Diary, payload: dict[str, Any] | None = None, *, key: str = "key-1") -> Outcome:
+        return await self.provider.call_tracked("image.generate", payload or PROMPT, key, Sample(seed=1), diary)
+
+    async def lookup(self, *, key: str = "key-1", job: str | None = None) -> Outcome | Absent:
+        return await self.provider.lookup("image.generate", PROMPT, key, job)
+
+    async def result(self, payload: dict[str, Any] | None = None, capability: str = "image.generate") -> Any:
+        outcome = await self.call(payload, capability)
+        assert isinstance(outcome, Succeeded), outcome
+        return outcome.result
+
+
+def settings_of(upstream_url: str, kind: str, **changes: Any) -> dict[str, Any]:
+    """Return the settings of a profile, or of ``studio``, for an upstream, with ``changes`` on top."""
+    if kind == "studio":
+        base: dict[str, Any] = {**STUDIO, "base_url": f"{upstream_url}/v1"}
+    else:
+        operations = {name: {"price": price} for name, price in PRICES[kind].items()}
+        path = "/v1" if kind == "openai" else "/api/v3"
+        base = {"profile": kind, "base_url": upstream_url + path, "model": "m-1", "operations": operations}
+    return profiles.merged({**base, "downloads": LOOPBACK, "proxy": False}, changes)
+
+
+def rig(upstream: Upstream | str, kind: str, *, secret: str = SECRET, **changes: Any) -> Rig:
+    """Return a provider in front of an upstream, which has the planted key."""
+    url = upstream if isinstance(upstream, str) else upstream.url
+    settings = msgspec.convert(profiles.apply(settings_of(url, kind, **changes)), HttpSettings)
+    assert settings.key is not None
+    artifacts, clock = MemoryArtifacts(), SwiftClock()
+    credential = credentials.load(settings.key, {str(settings.key.env): secret})
+    return Rig(HttpProvider(settings, credential, artifacts, clock=clock), artifacts, clock)
+
+
+def operation(name: str = "image.generate", **changes: Any) -> Mapping[str, Any]:
+    """Return ``changes`` to one operation, as settings have them."""
+    return {name: changes}
