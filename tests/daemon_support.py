@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -245,11 +245,15 @@ class Daemon:
         Raises:
             AssertionError: its log ended without one.
         """
+        assert await self.comes_to_say(event), f"the daemon ended without {event}:\n" + "\n".join(self.log)
+        return self.logged(event)[0]
+
+    async def comes_to_say(self, event: str) -> bool:
+        """Wait for an entry of its log, or its end; return whether it came."""
         with anyio.fail_after(PATIENCE):
-            while not (found := self.logged(event)):
-                assert not self._silent.is_set(), f"the daemon ended without {event}:\n" + "\n".join(self.log)
+            while not self.logged(event) and not self._silent.is_set():
                 await self._news.wait()
-        return found[0]
+        return bool(self.logged(event))
 
     async def ended(self) -> int:
         """Wait for its end; return its exit status, or minus its signal. All of its log is in ``log`` then."""
@@ -259,6 +263,11 @@ class Daemon:
                 await anyio.wait_readable(self._end)
                 os.close(self._end)
         return self.process.wait()
+
+    def children(self) -> list[int]:
+        """Return descriptors of its child processes as they are now; they become readable when a child ends."""
+        threads = Path(f"/proc/{self.pid}/task").iterdir()
+        return [os.pidfd_open(int(pid)) for thread in threads for pid in (thread / "children").read_text().split()]
 
     async def kill(self) -> None:
         """Send it SIGKILL and wait for its end."""
@@ -337,7 +346,7 @@ class Premises:
         self._tasks.start_soon(serve)
         self.configure(provider={"desk": str(self._desk_socket)}, **configuration)
 
-    async def spawn(
+    def spawn(
         self,
         *,
         home: Path | None = None,
@@ -380,7 +389,7 @@ class Premises:
 
     async def start(self, **options: Any) -> Daemon:
         """Start a daemon and wait until it is ready."""
-        daemon = await self.spawn(**options)
+        daemon = self.spawn(**options)
         await daemon.says("daemon_ready")
         return daemon
 
@@ -418,22 +427,27 @@ async def premises() -> AsyncIterator[Premises]:
     The folder is short and directly in the temporary directory, for a socket's path has 107 bytes.
     """
     folder = Path(tempfile.mkdtemp(prefix="ts"))
-    async with AsyncExitStack() as stack:
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        tasks = await stack.enter_async_context(anyio.create_task_group())
+    failure: Exception | None = None
+    try:
         desk_provider.install(folder)
-        place = Premises(folder, tasks)
-        stack.push_async_callback(_clear, place)
-        place.configure()
-        yield place
-
-
-async def _clear(place: Premises) -> None:
-    with anyio.CancelScope(shield=True):
-        for daemon in place.started:
-            daemon.process.kill()
-            await daemon.ended()
-    place._tasks.cancel_scope.cancel()
+        # A failure of the test is carried out of the task group by hand: it would wrap it in a group.
+        async with anyio.create_task_group() as tasks:
+            place = Premises(folder, tasks)
+            try:
+                place.configure()
+                yield place
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failure = error
+            finally:
+                with anyio.CancelScope(shield=True):
+                    for daemon in place.started:
+                        daemon.process.kill()
+                        await daemon.ended()
+                tasks.cancel_scope.cancel()
+    finally:
+        shutil.rmtree(folder)
+    if failure is not None:
+        raise failure
 
 
 def _as(user: int) -> str:

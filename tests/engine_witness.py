@@ -15,7 +15,8 @@ from engine_support import House, house
 from scripted_provider import Hit, ScriptedProvider
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.events import AttemptStarted
-from tallystick.contract.history import Attempt, History
+from tallystick.contract.attempts import Attempt
+from tallystick.contract.history import History
 from tallystick.contract.payload import digest
 from tallystick.engine.messages import RunReport
 from tallystick.providers.protocol import Outcome

@@ -9,7 +9,8 @@ import msgspec
 from provider_support import MemoryArtifacts
 from tallystick.kernel import SystemClock
 from tallystick.providers import catalogue
-from tallystick.providers.http import HttpProvider, credentials, profiles
+from tallystick.providers.http import credentials, profiles
+from tallystick.providers.http.provider import HttpProvider
 from tallystick.providers.http.settings import HttpSettings
 from tallystick.providers.protocol import Absent, Outcome, Sample, Succeeded
 from upstream_server import Upstream
@@ -124,14 +125,24 @@ def settings_of(upstream_url: str, kind: str, **changes: Any) -> dict[str, Any]:
     return profiles.merged({**base, "downloads": LOOPBACK, "proxy": False}, changes)
 
 
-def rig(upstream: Upstream | str, kind: str, *, secret: str = SECRET, **changes: Any) -> Rig:
-    """Return a provider in front of an upstream, which has the planted key."""
-    url = upstream if isinstance(upstream, str) else upstream.url
-    settings = msgspec.convert(profiles.apply(settings_of(url, kind, **changes)), HttpSettings)
-    assert settings.key is not None
-    artifacts, clock = MemoryArtifacts(), SwiftClock()
-    credential = credentials.load(settings.key, {str(settings.key.env): secret})
-    return Rig(HttpProvider(settings, credential, artifacts, clock=clock), artifacts, clock)
+class Rigs:
+    """Makes providers in front of an upstream, with the planted key, and closes them."""
+
+    def __init__(self) -> None:
+        self._made: list[Rig] = []
+
+    def __call__(self, upstream: Upstream | str, kind: str, *, secret: str = SECRET, **changes: Any) -> Rig:
+        url = upstream if isinstance(upstream, str) else upstream.url
+        settings = msgspec.convert(profiles.apply(settings_of(url, kind, **changes)), HttpSettings)
+        assert settings.key is not None
+        artifacts, clock = MemoryArtifacts(), SwiftClock()
+        credential = credentials.load(settings.key, {str(settings.key.env): secret})
+        self._made.append(Rig(HttpProvider(settings, credential, artifacts, clock=clock), artifacts, clock))
+        return self._made[-1]
+
+    async def close(self) -> None:
+        for one in self._made:
+            await one.provider.close()
 
 
 def operation(name: str = "image.generate", **changes: Any) -> Mapping[str, Any]:

@@ -10,6 +10,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+_TLS_HANDSHAKE = b"\x16"
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it came; ``headers`` with names in lower case, ``query`` with the last value of each name."""
@@ -45,9 +47,12 @@ def json_reply(data: Any, status: int = 200, headers: Mapping[str, str] | None =
 
 
 async def read_head(reader: asyncio.StreamReader) -> Request | None:
-    """Read the head of the next request; None when the client has gone."""
+    """Read the head of the next request; None when the client has gone, or begins a TLS handshake."""
     try:
-        head = await reader.readuntil(b"\r\n\r\n")
+        start = await reader.readexactly(1)
+        if start == _TLS_HANDSHAKE:
+            return None
+        head = start + await reader.readuntil(b"\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     line, *rest = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")

@@ -2,13 +2,12 @@
 
 import base64
 import os
-import select
 from collections.abc import AsyncIterator
 
-import psutil
+import anyio
 import pytest
 
-from daemon_support import Client, RefusedError, assert_standing, premises
+from daemon_support import PATIENCE, Client, RefusedError, assert_standing, premises
 from scripted_provider import Hit
 from tallystick.engine.messages import AttemptReport, Progress
 
@@ -43,11 +42,12 @@ async def test_killed_in_a_fanout_of_eight_with_four_answers() -> None:
                     if shot(call.hit) in ANSWERED:
                         call.answer()
                 await commits(stream, len(ANSWERED))
-                guests = [os.pidfd_open(child.pid) for child in psutil.Process(daemon.pid).children()]
+                guests = daemon.children()
                 await daemon.kill()
         assert guests
         for guest in guests:
-            assert select.select([guest], [], [], 10)[0], "a guest has outlived its daemon"
+            with anyio.fail_after(PATIENCE):  # a guest must not outlive its daemon
+                await anyio.wait_readable(guest)
             os.close(guest)
 
         async with place.open() as (daemon, client):

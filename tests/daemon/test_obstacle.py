@@ -23,9 +23,7 @@ def history(*reasons: str | None) -> History:
     """A run whose launches ended so; None has no end."""
     found = History.fold(RUN, [RunCreated(run=RUN, at=0.0, name="shots", envelope=Envelope())])
     for number, reason in enumerate(reasons, 1):
-        found.apply(
-            LaunchStarted(run=RUN, at=number, launch=number, revision=0, driver="memory", envelope=Envelope())
-        )
+        found.apply(LaunchStarted(run=RUN, at=number, launch=number, revision=0, driver="memory", envelope=Envelope()))
         if reason is not None:
             found.apply(ended(number, reason))
     return found

@@ -61,7 +61,7 @@ async def test_it_is_not_started_again_once_three_launches_in_a_row_were_cut_off
             run = await client.submit(FOUR)
             assert await daemon.ended() == -signal.SIGKILL
         for _ in range(2):
-            daemon = await place.spawn(fault=fault_points.BEFORE_ATTEMPT)
+            daemon = place.spawn(fault=fault_points.BEFORE_ATTEMPT)
             assert await daemon.ended() == -signal.SIGKILL
         async with place.open() as (daemon, client):
             (entry,) = daemon.logged("run_stays_interrupted")
@@ -147,4 +147,3 @@ async def test_calls_that_do_not_settle_within_the_drain_time_are_unresolved() -
             assert (await client.resume(run)).status == "completed"
             await assert_standing(place, client, run)
         assert len(place.hits) == 7
-

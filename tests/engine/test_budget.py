@@ -5,6 +5,7 @@ import pytest
 from engine_support import House
 from engine_witness import Witness, assert_standing, witnessed
 from tallystick.contract.errors import AttemptUnresolvedError, UsageError
+from tallystick.contract.prefix import frozen_sites
 from tallystick.engine.messages import RunReport
 from tallystick.providers.protocol import Refused, Succeeded, Unknown, Unusable
 
@@ -38,7 +39,7 @@ async def test_three_images_of_budget_are_three_hits_and_the_rest_has_no_attempt
         await assert_standing(engine, stopped.run)
 
         history = await engine.history(stopped.run)
-        assert set(history.frozen_sites()) == {"orchestrate.shot/#1"}
+        assert set(frozen_sites(history)) == {"orchestrate.shot/#1"}
         still = await engine.resume(stopped.run)
         assert (still.reason, still.calls.replayed, witness.count()) == ("TS-P002", 3, 3)
 
@@ -53,7 +54,7 @@ async def test_a_site_whose_calls_were_all_refused_is_not_frozen():
     async with witnessed() as (engine, witness):
         stopped = await engine.run(TEN, limits={"budget_usd": 0.01})
         assert (stopped.reason, witness.count()) == ("TS-P002", 0)
-        assert (await engine.history(stopped.run)).frozen_sites() == {}
+        assert frozen_sites(await engine.history(stopped.run)) == {}
         other = await engine.resume(stopped.run, edited, limits={"budget_usd": 1.0})
         assert (other.status, other.calls.executed) == ("completed", 10)
         await assert_standing(engine, stopped.run)

@@ -4,6 +4,7 @@ import pytest
 
 from engine_witness import Witness, assert_standing, witnessed
 from tallystick.contract.errors import UsageError
+from tallystick.contract.prefix import frozen_sites
 from tallystick.kernel import ManualClock
 
 FANOUT = """
@@ -104,7 +105,7 @@ async def test_a_capability_that_is_not_granted_is_not_called_and_grants_can_be_
         assert denied.error is not None
         assert "image.generate" in denied.error.message
         assert witness.count("image.generate") == 0
-        assert set((await engine.history(denied.run)).frozen_sites()) == {"orchestrate/#1"}
+        assert set(frozen_sites(await engine.history(denied.run))) == {"orchestrate/#1"}
         await assert_standing(engine, denied.run)
 
         resumed = await engine.resume(denied.run, limits={"grants": ("text.generate", "image.generate")})

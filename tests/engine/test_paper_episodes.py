@@ -8,14 +8,14 @@ from tallystick.contract.errors import GateStoppedError
 from tallystick.sandbox.memory import MemoryDriver, MemorySandbox
 from tallystick.sandbox.protocol import Limits
 
-SCOUT = '''
+SCOUT = """
 async def orchestrate(ctx, args):
     async def gen(s):
         return await ctx.run("image.generate", {"prompt": s})
 
     return await ctx.parallel([gen(s) for s in args["scout_shots"][:4]])
-'''
-SCOUT_CAUSE_REPAIRED = '''
+"""
+SCOUT_CAUSE_REPAIRED = """
 async def orchestrate(ctx, args):
     async def gen(s):
         if "refused" in s:
@@ -23,18 +23,18 @@ async def orchestrate(ctx, args):
         return await ctx.run("image.generate", {"prompt": s})
 
     return await ctx.parallel([gen(s) for s in args["scout_shots"][:4]])
-'''
-SCOUT_MOVED_TO_HELPER = '''
+"""
+SCOUT_MOVED_TO_HELPER = """
 async def gen_one(ctx, s):
     return await ctx.run("image.generate", {"prompt": s})
 
 
 async def orchestrate(ctx, args):
     return await ctx.parallel([gen_one(ctx, s) for s in args["scout_shots"][:4]])
-'''
+"""
 SHOTS = {"scout_shots": ["harbour", "refused pier", "crane", "ferry"]}
 
-LOOP = '''
+LOOP = """
 async def orchestrate(ctx, args):
     kept = []
     for shot in args["shots"][:2]:
@@ -42,8 +42,8 @@ async def orchestrate(ctx, args):
         review = await ctx.run("review.visual", {"image": image["images"][0], "criteria": shot})
         kept.append(review["score"])
     return kept
-'''
-LOOP_REPAIRED = '''
+"""
+LOOP_REPAIRED = """
 async def orchestrate(ctx, args):
     kept = []
     for shot in args["shots"][:2]:
@@ -53,8 +53,8 @@ async def orchestrate(ctx, args):
         review = await ctx.run("review.visual", {"image": image["images"][0], "criteria": shot})
         kept.append(round(review["score"], 1))
     return kept
-'''
-SEQUENCE = '''
+"""
+SEQUENCE = """
 OPENING = "a kiln"
 
 
@@ -64,7 +64,7 @@ async def orchestrate(ctx, args):
     for shot in args["shots"][:3]:
         rest.append(await ctx.run("image.generate", {"prompt": shot}))
     return [first, *rest]
-'''
+"""
 
 
 class CountingDriver(MemoryDriver):
@@ -172,9 +172,9 @@ async def test_s1_a_committed_payload_that_was_edited_is_stopped_by_its_digest()
 
 
 async def test_s1_a_committed_result_is_superseded_by_an_appended_call():
-    superseded = SEQUENCE.replace("    return [first, *rest]", '''\
+    superseded = SEQUENCE.replace("    return [first, *rest]", """\
     night = await ctx.run("image.generate", {"prompt": "a kiln at night"})
-    return [night, *rest]''')
+    return [night, *rest]""")
     async with witnessed() as (engine, witness):
         witness.fail("image.generate", 4, "invalid_request", "400")
         failed = await engine.run(SEQUENCE, {"shots": ["clay", "wheel", "glaze"]})

@@ -1,12 +1,12 @@
 """An engine that ends, in order or not, and the next one on the same disk."""
 
+import anyio
 import pytest
 
 from engine_stores import RefusingStore
-from engine_support import House
 from engine_witness import Witness, assert_standing, witnessed
 from scripted_provider import Gate
-from tallystick.contract.errors import AttemptUnresolvedError, DaemonError
+from tallystick.contract.errors import AttemptUnresolvedError, DaemonError, StoreCorruptError
 from tallystick.kernel import ManualClock
 
 SCRIPT = """
@@ -28,11 +28,10 @@ async def orchestrate(ctx, args):
 """
 
 
-async def crash(engine: House, store: RefusingStore, *gates: Gate) -> None:
+def crash(store: RefusingStore, gate: Gate) -> None:
     """End an engine as a killed process ends: from here on nothing it does is durable."""
     store.die()
-    for gate in gates:
-        gate.release()
+    gate.release()
 
 
 async def crashed_in_the_fanout(witness: Witness, script: str = SCRIPT, containing: str = "<2>", answered: int = 4) -> str:
@@ -42,10 +41,10 @@ async def crashed_in_the_fanout(witness: Witness, script: str = SCRIPT, containi
         gate = witness.hold(containing=containing)
         run = await engine.submit(script)
         await gate.reached()
-        while len((await engine.history(run)).records) < answered:
-            await witness.has_answered(answered)
-            await engine.host.service.report(run)
-        await crash(engine, store, gate)
+        history = await engine.history(run)
+        while len(history.records) < answered:
+            await anyio.lowlevel.checkpoint()
+        crash(store, gate)
     return run
 
 
@@ -93,7 +92,7 @@ async def test_a_run_that_is_cut_off_again_and_again_is_not_started_again_by_its
         async with witnessed(witness, store=store) as (engine, _):
             gate = witness.hold(containing="<1>")
             await gate.reached()
-            await crash(engine, store, gate)
+            crash(store, gate)
     async with witnessed(witness) as (engine, _):
         report = await engine.end(run)
         assert (report.status, len(report.launches)) == ("interrupted", 3)
@@ -136,22 +135,17 @@ async def test_a_run_in_the_queue_at_an_orderly_stop_goes_on_at_the_next_start()
 async def test_calls_that_outlast_the_drain_are_unresolved_and_not_lost():
     clock = ManualClock()
     witness = Witness()
-    async with witnessed(witness, clock=clock, daemon={"drain": 5.0}) as (engine, _):
+    async with anyio.create_task_group() as tasks, witnessed(witness, clock=clock, daemon={"drain": 5.0}) as (engine, _):
         gate = witness.hold(containing="<2>")
         run = await engine.submit(SCRIPT)
         await gate.reached()
-        clock.call_later(0, lambda: None)
-        engine.host.tree  # noqa: B018
-        import asyncio
-
-        advancing = asyncio.ensure_future(clock.advance(60))
-    await advancing
+        tasks.start_soon(clock.advance, 60)
     assert [hit.payload["prompt"] for hit in witness.cancelled] == ["shot <2>"]
     async with witnessed(witness) as (engine, _):
         report = await engine.end(run)
         assert (report.status, len(report.unresolved)) == ("interrupted", 1)
         assert "stopped before the answer came" in report.unresolved[0].text
-        await assert_standing(engine, run)
+        await assert_standing(engine, run, lossy=True)
 
 
 async def test_an_engine_that_is_being_stopped_starts_nothing_more():
@@ -175,7 +169,5 @@ async def test_a_damaged_run_does_not_keep_the_others_from_going_on():
     witness.disk.by_run[damaged].remove(first_attempt)
     async with witnessed(witness) as (engine, _):
         assert (await engine.end(sane)).status == "completed"
-        from tallystick.contract.errors import StoreCorruptError
-
         with pytest.raises(StoreCorruptError, match="contradicts itself"):
             await engine.host.service.report(damaged)

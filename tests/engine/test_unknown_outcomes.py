@@ -4,8 +4,8 @@ import pytest
 
 from engine_support import House
 from engine_witness import Witness, assert_standing, witnessed
+from tallystick.contract.attempts import AttemptState
 from tallystick.contract.errors import AttemptUnresolvedError, GateStoppedError, UsageError
-from tallystick.contract.history import AttemptState
 from tallystick.providers.protocol import Succeeded, Unknown, Unusable
 
 TWO = """

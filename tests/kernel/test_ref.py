@@ -1,6 +1,5 @@
 """Tell, send and ask: order, room, deadlines, and what a caller hears when there is nobody."""
 
-import asyncio
 import gc
 import weakref
 from typing import Any
@@ -13,7 +12,6 @@ from tallystick.kernel import (
     ActorStoppedError,
     ChildSpecError,
     DeadlineError,
-    Deferred,
     MailboxFullError,
     ManualClock,
     Ref,
@@ -222,26 +220,6 @@ async def test_an_asker_that_is_cancelled_harms_nobody() -> None:
         release.set()
         assert await child.ref.ask(give("next")) == "next"
         assert (log, on.reports) == ([1], [])
-
-
-async def test_an_error_that_comes_as_the_asker_is_cancelled_is_not_logged_as_lost(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    child, deferred = puppet(), Deferred[int]()
-
-    async def later(_: Puppet) -> object:
-        return deferred
-
-    async with stage(child) as on:
-        asked = asyncio.create_task(child.ref.ask(Do(later)))  # a task that asyncio itself cancels, as servers do
-        await on.clock.advance(0)
-        deferred.fail(Wrong())
-        asked.cancel()
-        await on.clock.advance(0)
-        assert asked.cancelled()
-        del asked
-        gc.collect()
-    assert caplog.records == []
 
 
 async def test_an_actor_that_never_started_refuses_at_once() -> None:

@@ -266,6 +266,22 @@ async def test_in_rest_for_one_two_crashes_at_once_restart_from_the_first() -> N
         assert on.statuses == {"a": "running", "b": "running", "c": "running"}
 
 
+async def test_in_rest_for_one_a_child_that_is_leaving_takes_nobody_along() -> None:
+    log: list[str] = []
+    release = anyio.Event()
+    children = puppet("a", log, end=lambda _: release.wait()), puppet("b", log), puppet("c", log)
+    async with stage(*children, strategy="rest_for_one") as on, beside() as start:
+        start(on.root.ref.ask(StopChild("a")))
+        await on.clock.advance(0)
+        log.clear()
+        children[2].ref.tell(throw(Boom()))
+        await on.clock.advance(1)
+        assert log == ["-c", "+c"]
+        release.set()
+        await on.clock.advance(0)
+        assert on.statuses == {"b": "running", "c": "running"}
+
+
 async def test_a_child_stopped_during_a_recovery_stays_away() -> None:
     log: list[str] = []
     children = [puppet(name, log) for name in "abc"]
@@ -444,6 +460,23 @@ async def test_a_stop_while_a_child_is_being_restarted_waits_for_it_and_starts_n
         on.clock.call_later(1, release.set)
         start(on.clock.advance(1))
     assert log == ["-b", "-a"]
+
+
+async def test_a_supervisor_that_is_cut_off_while_it_stops_leaves_nobody_waiting() -> None:
+    children = puppet("a"), puppet("b")
+    inner = SupervisorSpec(id="inner", children=children, shutdown=1, budget=RestartBudget(backoff=30))
+    async with stage(inner) as on, beside() as start:
+        stuck = start(children[1].ref.ask(forever()))
+        children[0].ref.tell(throw(Boom()))
+        await on.clock.advance(0)
+        waiting = start(children[0].ref.ask(give(1)))
+        await on.clock.advance(0)
+        stopped = start(on.root.ref.ask(StopChild("inner")))
+        await on.clock.advance(1)
+        assert stopped.value is True
+        assert isinstance(stuck.error, ActorStoppedError)
+        assert isinstance(waiting.error, ActorStoppedError)
+        assert on.decisions == [("root/inner/a", "restart"), ("root/inner", "stop")]
 
 
 # --- dynamic children ------------------------------------------------------------------------------------------------

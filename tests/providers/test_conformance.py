@@ -10,7 +10,7 @@ import pytest
 
 from scripted_provider import Hit, ScriptedProvider
 from tallystick.providers import catalogue, conformance
-from tallystick.providers.protocol import Outcome, Profile, Refused, Sample, Succeeded
+from tallystick.providers.protocol import Absent, Outcome, Profile, Refused, Sample, Succeeded, Tracker
 
 
 @pytest.mark.parametrize("check", [*conformance.CHECKS, *conformance.DETERMINISTIC], ids=str)
@@ -115,6 +115,30 @@ class Moody(ScriptedProvider):
         return await super().call(capability, payload, key, msgspec.structs.replace(sample, seed=next(self.draws)))
 
 
+class Forgetful(ScriptedProvider):
+    """Says of everything that it was never asked for."""
+
+    async def lookup(self, *_asked: Any) -> Absent:
+        return Absent(text="never heard of it")
+
+
+class Inventive(ScriptedProvider):
+    """Finds what was never asked for."""
+
+    async def lookup(self, capability: str, payload: Mapping[str, Any], key: str, *_job: Any) -> Outcome:
+        return await super().call(capability, payload, key, Sample(seed=1))
+
+
+class Tightlipped(ScriptedProvider):
+    """Keeps the job to itself until the end."""
+
+    async def call_tracked(
+        self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample, *_tracker: Tracker
+    ) -> Outcome:
+        outcome = await super().call(capability, payload, key, sample)
+        return msgspec.structs.replace(outcome, job="job-1") if isinstance(outcome, Succeeded) else outcome
+
+
 class Fragile(ScriptedProvider):
     async def close(self) -> None:
         await super().close()
@@ -139,6 +163,9 @@ FAULTS = [
     ("works_on_after_a_cancelled_call", Leaking),
     ("serves_calls_side_by_side", OneAtATime),
     ("honours_the_key_it_says_it_honours", Promising),
+    ("looks_up_what_it_did", Forgetful),
+    ("looks_up_what_it_did", Inventive),
+    ("tells_its_job_before_the_end", Tightlipped),
     ("closes_twice", Fragile),
     ("gives_the_same_for_the_same_sample", Moody),
     ("draws_independent_samples", Monotonous),

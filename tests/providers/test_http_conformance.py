@@ -1,6 +1,5 @@
 """The conformance kit for both profiles and for a submit-poll API, each in front of the upstream."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -8,15 +7,10 @@ import pytest
 
 from http_support import SECRET, SwiftClock, settings_of
 from tallystick.providers import conformance
-from tallystick.providers.http import HttpProvider, credentials, profiles
+from tallystick.providers.http import credentials, profiles
+from tallystick.providers.http.provider import HttpProvider
 from tallystick.providers.http.settings import HttpSettings
-from upstream_server import Upstream, running
-
-
-@pytest.fixture
-async def upstream() -> AsyncIterator[Upstream]:
-    async with running() as server:
-        yield server
+from upstream_server import Upstream
 
 
 @pytest.mark.parametrize("kind", ["openai", "seedream", "studio"])

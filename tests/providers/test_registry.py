@@ -101,6 +101,26 @@ def test_bad_settings_are_named() -> None:
     assert "the model is missing" in refusal("far", entry("far", f"{HERE}:create_picky")).message
 
 
+def create_named(settings: Mapping[str, Any], artifacts: Any) -> ScriptedProvider:
+    if settings != {"model": "m-1"}:
+        raise ValueError(f"strange settings: {dict(settings)}")
+    return ScriptedProvider()
+
+
+def test_one_plugin_serves_under_several_names() -> None:
+    installed = (entry("far", f"{HERE}:create_named"),)
+    settings = {"plugin": "far", "model": "m-1"}
+    assert registry.load("near", settings, MemoryArtifacts(), installed=installed).provider.name == "scripted"
+
+
+def test_what_is_wrong_with_a_named_plugin_is_said_of_that_name() -> None:
+    wrong = refusal("near", entry("far", f"{HERE}:create_named"), settings={"plugin": "far", "modle": "m-1"})
+    assert 'the provider "near"' in wrong.message
+    assert "near" in wrong.hint
+    missing = refusal("near", entry("far", f"{HERE}:create_named"), settings={"plugin": "fra"})
+    assert (missing.message, missing.hint) == ('there is no provider "fra"; installed are far', 'did you mean "far"?')
+
+
 def test_a_factory_may_explain_itself() -> None:
     error = refusal("far", entry("far", f"{HERE}:create_unready"))
     assert (error.message, error.hint) == ("no key for this model", "set MODEL_KEY")
@@ -115,9 +135,9 @@ def test_only_the_named_provider_is_imported(tmp_path: Any) -> None:
     install(tmp_path)
     program = (
         "import sys; from tallystick.providers import registry; names = registry.known();"
-        "registry.load('local', {}, None); print(names, 'scripted_provider' in sys.modules)"
+        "registry.load('local', {}, None); print('scripted' in names, 'scripted_provider' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True, env={"PYTHONPATH": str(tmp_path)}
     )
-    assert done.stdout.strip() == "('local', 'scripted') False"
+    assert done.stdout.strip() == "True False"

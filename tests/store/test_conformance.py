@@ -49,6 +49,11 @@ class ListsTheOldestFirst(MemoryStore):
         return super().rows(limit, before)[::-1]
 
 
+class CountsLiveRunsAlone(MemoryStore):
+    def run_count(self) -> int:
+        return len(self.live_runs())
+
+
 class KeepsTheDiskForItself(MemoryStore):
     def close(self) -> None:
         self._closed = True
@@ -76,6 +81,7 @@ class InventsFiles(MemoryStore):
         ForgetsRows,
         ReplacesRecords,
         ListsTheOldestFirst,
+        CountsLiveRunsAlone,
         KeepsTheDiskForItself,
         ServesClosed,
         ReadsLazily,

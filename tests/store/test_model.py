@@ -85,6 +85,7 @@ class LmdbAgainstModel(RuleBasedStateMachine):
             mine = [(number, event) for number, event in enumerate(self.events, 1) if event.run == run]
             assert list(self.store.read(run)) == mine
             assert self.store.row(run) == self.rows.get(run)
+        assert self.store.run_count() == len(self.rows)
         assert self.store.live_runs() == sorted(line.run for line in self.rows.values() if line.live)
         for name, data in self.files.items():
             assert self.store.get_file(name) == data

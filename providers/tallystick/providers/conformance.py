@@ -22,7 +22,19 @@ import msgspec
 from tallystick.contract.errors import StoreCorruptError
 from tallystick.providers import catalogue
 from tallystick.providers.blobs import replace_blobs
-from tallystick.providers.protocol import API_VERSION, Artifacts, Outcome, Provider, Refused, Sample, Succeeded
+from tallystick.providers.protocol import (
+    API_VERSION,
+    Absent,
+    Artifacts,
+    LooksUp,
+    Outcome,
+    Provider,
+    Refused,
+    Sample,
+    Succeeded,
+    Tracked,
+    Unknown,
+)
 
 _PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNoaGgAAAMEAYFL09IQAAAAAElFTkSuQmCC"
@@ -186,6 +198,37 @@ async def _honours_the_key_it_says_it_honours(subject: Subject) -> None:
     await provider.close()
 
 
+async def _looks_up_what_it_did(subject: Subject) -> None:
+    provider = subject.provider()
+    for capability in sorted(provider.capabilities if isinstance(provider, LooksUp) else ()):
+        payload = subject.payload(capability)
+        outcome = await _call(provider, capability, payload)
+        assert isinstance(provider, LooksUp)
+        found = await _lookup(provider, capability, payload, _key(capability, 1), getattr(outcome, "job", None))
+        _must(
+            isinstance(found, Unknown) or (isinstance(found, Succeeded) and _same(outcome, found)),
+            f"{capability}: a call that was answered was looked up as {found}; it would be paid again or filed wrongly",
+        )
+        never = await _lookup(provider, capability, payload, _key(capability, -1), None)
+        _must(
+            isinstance(never, Absent | Unknown),
+            f"{capability}: a call that was never made was looked up as {never}",
+        )
+    await provider.close()
+
+
+async def _tells_its_job_before_the_end(subject: Subject) -> None:
+    provider = subject.provider()
+    for capability in sorted(provider.capabilities if isinstance(provider, Tracked) else ()):
+        assert isinstance(provider, Tracked)
+        told = _Told()
+        payload = subject.payload(capability)
+        outcome = await provider.call_tracked(capability, payload, _key(capability, 1), Sample(seed=1), told)
+        job = getattr(outcome, "job", None)
+        _must(job is None or job in told.jobs, f"{capability}: the job {job} was not told when it was known")
+    await provider.close()
+
+
 async def _closes_twice(subject: Subject) -> None:
     provider = subject.provider()
     await provider.close()
@@ -234,6 +277,8 @@ CHECKS = (
     Check("works_on_after_a_cancelled_call", _works_on_after_a_cancelled_call),
     Check("serves_calls_side_by_side", _serves_calls_side_by_side),
     Check("honours_the_key_it_says_it_honours", _honours_the_key_it_says_it_honours),
+    Check("looks_up_what_it_did", _looks_up_what_it_did),
+    Check("tells_its_job_before_the_end", _tells_its_job_before_the_end),
     Check("closes_twice", _closes_twice),
 )
 
@@ -247,11 +292,37 @@ DETERMINISTIC = (
 async def _call(provider: Provider, capability: str, payload: Mapping[str, Any], seed: int = 1) -> Outcome:
     """Call, and hold the answer to the closed set of outcomes: nothing else, and no exception."""
     try:
-        outcome = await provider.call(capability, payload, f"key-{capability}-{seed}", Sample(seed=seed))
+        outcome = await provider.call(capability, payload, _key(capability, seed), Sample(seed=seed))
     except Exception as error:
         raise ConformanceError(f"{capability}: raised {error!r} instead of saying how the call ended") from error
     _must(isinstance(outcome, get_args(Outcome)), f"{capability}: answered {outcome!r}, which is no outcome")
     return outcome
+
+
+async def _lookup(
+    provider: LooksUp, capability: str, payload: Mapping[str, Any], key: str, job: str | None
+) -> Outcome | Absent:
+    try:
+        return await provider.lookup(capability, payload, key, job)
+    except Exception as error:
+        raise ConformanceError(f"{capability}: the look-up raised {error!r} instead of saying what it found") from error
+
+
+class _Told:
+    """A tracker that remembers the jobs it was told of."""
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = []
+
+    async def submitted(self, job: str) -> None:
+        self.jobs.append(job)
+
+    async def answered(self, raw: Any, cost: int | None) -> None:
+        """Forget it: what was answered shows in the outcome."""
+
+
+def _key(capability: str, seed: int) -> str:
+    return f"key-{capability}-{seed}"
 
 
 async def _abreast(provider: Provider, capability: str, payload: Mapping[str, Any]) -> list[Outcome]:

@@ -235,5 +235,3 @@ def _may_follow(later: Place, earlier: Place) -> bool:
     if statement is None or first is None:
         return True
     return statement.lineno >= first.lineno
-
-

@@ -25,9 +25,7 @@ class Calls:
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
 
-    def evaluate(
-        self, node: ast.Call, place: Place, measure: Measure, path: Steps, about: "Query | None"
-    ) -> Effect:
+    def evaluate(self, node: ast.Call, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
         """Return the bound of what a call returns; see ``Values.evaluate``."""
         func = node.func
         if isinstance(func, ast.Name):
@@ -129,9 +127,7 @@ class Calls:
             result = result.least(effect) if smallest else result.join(effect)
         return result
 
-    def _rounded(
-        self, name: str, value: ast.expr, place: Place, measure: Measure, about: "Query | None"
-    ) -> Effect:
+    def _rounded(self, name: str, value: ast.expr, place: Place, measure: Measure, about: "Query | None") -> Effect:
         evaluate = self._bounds.values.evaluate
         if name != "abs":
             return evaluate(value, place, measure, (), about)
@@ -288,9 +284,7 @@ class Calls:
                 return self._applied(value.elts[-1], node, place, measure, path) if value.elts else INF
         return INF
 
-    def _applied(
-        self, function: ast.expr, node: ast.Call, place: Place, measure: Measure, path: Steps
-    ) -> Number:
+    def _applied(self, function: ast.expr, node: ast.Call, place: Place, measure: Measure, path: Steps) -> Number:
         """Return the bound of what a function returns that something else calls."""
         if isinstance(function, ast.Lambda):
             return self._results([self._bounds.survey.scopes[function]], measure, path)
@@ -300,9 +294,7 @@ class Calls:
                 return self._results(functions, measure, path)
         return INF
 
-    def handed_to_branch(
-        self, fanout: ast.Call, reference: "Reference", measure: Measure, path: Steps
-    ) -> Number:
+    def handed_to_branch(self, fanout: ast.Call, reference: "Reference", measure: Measure, path: Steps) -> Number:
         """Return the bound of what a pipeline hands to a stage, or a dag to a node."""
         branches = self._bounds.branches(fanout)
         if branches is None:
@@ -322,5 +314,3 @@ class Calls:
 
 def _is_starred(node: ast.expr) -> bool:
     return isinstance(node, ast.Starred)
-
-

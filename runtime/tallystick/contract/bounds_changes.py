@@ -10,7 +10,6 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
 from tallystick.contract.bounds_effect import (
-    INF,
     NEVER,
     NOTHING,
     Effect,
@@ -247,7 +246,12 @@ class Changes:
         value, path = definition.value, definition.path
         match definition.kind:
             case Kind.ASSIGN | Kind.WALRUS if value is not None:
-                if value.__class__ in _FRESH and isinstance(definition.node, ast.Assign) and len(definition.node.targets) == 1 and not path:
+                if (
+                    value.__class__ in _FRESH
+                    and isinstance(definition.node, ast.Assign)
+                    and len(definition.node.targets) == 1
+                    and not path
+                ):
                     return
                 if len(path) == 1 and isinstance(value, ast.Tuple | ast.List) and isinstance(path[0], int):
                     value, path = value.elts[path[0]] if path[0] < len(value.elts) else value, ()

@@ -100,9 +100,7 @@ class Effect(NamedTuple):
         """Return the sum of two bounds, of which at most one may depend on ``x``."""
         if not self.is_constant and not other.is_constant:
             return UNBOUNDED
-        return Effect(
-            max(plus(self.gain, other.base), plus(other.gain, self.base)), plus(self.base, other.base)
-        )
+        return Effect(max(plus(self.gain, other.base), plus(other.gain, self.base)), plus(self.base, other.base))
 
     def least(self, other: "Effect") -> "Effect":
         """Return a bound of whichever of the two is smaller."""

@@ -118,7 +118,9 @@ class Flow:
         """Return the effect of one round of a loop on the rounds after it; None if there is never a second one."""
         body = self._blocks(loop, "body")[0]
         outcome = self.block(query, body)
-        return _either(_before(self.head(query, loop), outcome.normal), _before(self.head(query, loop), outcome.continues))
+        return _either(
+            _before(self.head(query, loop), outcome.normal), _before(self.head(query, loop), outcome.continues)
+        )
 
     def block(self, query: Query | None, block: Block) -> Outcome:
         """Return the effect of a block, from its first statement on."""
@@ -193,7 +195,11 @@ class Flow:
                 assert isinstance(definition.node, ast.AugAssign)
                 return bounds.values.operate(
                     definition.node.op,
-                    lambda asked: NOTHING if asked is measure else constant(bounds.variable(Query(scope, name, asked, path), place)),
+                    lambda asked: (
+                        NOTHING
+                        if asked is measure
+                        else constant(bounds.variable(Query(scope, name, asked, path), place))
+                    ),
                     lambda asked: bounds.values.evaluate(value, place, asked, path, query),
                     measure,
                     path,
@@ -286,7 +292,10 @@ class Flow:
 
     def _try(self, query: Query | None, statement: ast.Try) -> Outcome:
         body = self.block(query, self._blocks(statement, "body")[0])
-        outcomes = [body._replace(normal=None), _sequence(body.normal, self.block(query, self._blocks(statement, "orelse")[0]))]
+        outcomes = [
+            body._replace(normal=None),
+            _sequence(body.normal, self.block(query, self._blocks(statement, "orelse")[0])),
+        ]
         for handler in self._blocks(statement, "handler"):
             entered = body.during.then(self.entry(query, handler))
             outcomes.append(_sequence(entered, self.block(query, handler)))

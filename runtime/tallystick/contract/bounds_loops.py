@@ -147,7 +147,7 @@ class Loops:
         with bounds.assuming_single_steps(query, None if start is None else plus(start, 1)):
             whole = flow.round(query, loop)
             if whole is not None and whole.is_constant and whole.base < INF:
-                yield Cap(-1, _count(plus(whole.base, least), gain))
+                yield Cap(-1, max(_count(plus(whole.base, least), gain), 1))  # the last one need not be finished
             before = flow.head(opposite, loop)
             for index, statement in enumerate(body.statements):
                 outcome = flow.statement(opposite, body, index).normal
@@ -203,5 +203,3 @@ def _tested(test: ast.expr) -> Iterator[tuple[str, tuple[Measure, Measure]]]:
                 yield node.id, _LENGTH
             case ast.NamedExpr():
                 yield node.target.id, _NUMBER
-
-

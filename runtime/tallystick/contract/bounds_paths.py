@@ -33,9 +33,9 @@ class Paths:
         self._worst: dict[Scope, Number] = {}
         self._places = dict(bounds.survey.context_calls)
         self._named_nodes = all(
-            call.args and isinstance(call.args[0], ast.Dict) and all(
-                isinstance(key, ast.Constant) for key in call.args[0].keys
-            )
+            call.args
+            and isinstance(call.args[0], ast.Dict)
+            and all(isinstance(key, ast.Constant) for key in call.args[0].keys)
             for call in self._places
             if _method(call) == "dag"
         )
@@ -144,7 +144,10 @@ class Paths:
     def _kept_in(self, call: ast.Call, place: Place) -> str | None:
         """Return the variable that a coroutine is assigned or appended to, None if it is used in another way."""
         match place.statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AugAssign(target=ast.Name(id=name), value=value):
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AugAssign(target=ast.Name(id=name), value=value)
+            ):
                 return name if any(node is call for node in _handed_on(value)) else None
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)), args=[value]) as change):
                 changes = place.function.changes.get(name, ())

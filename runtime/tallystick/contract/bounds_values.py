@@ -277,9 +277,7 @@ class Values:
 
     # What lies inside a value
 
-    def _part(
-        self, node: ast.expr, place: Place, measure: Measure, path: Steps, about: "Query | None"
-    ) -> Effect:
+    def _part(self, node: ast.expr, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
         step, rest = path[0], path[1:]
         match node:
             case ast.List() | ast.Tuple() | ast.Set():
@@ -375,7 +373,7 @@ def _arithmetic(
         corners += (-low.base, high.base)
     first, second, third, fourth = corners
     if isinstance(operator, ast.Mod):
-        if 0 < third and fourth < INF:
+        if third > 0 and fourth < INF:
             return fourth - 1 if measure is Measure.UPPER else 0
         return INF
     if not all(map(math.isfinite, corners)):
@@ -412,5 +410,3 @@ def _one_sided(
     if isinstance(operator, ast.FloorDiv | ast.Div) and least > 0:
         return clamped(high)
     return INF
-
-

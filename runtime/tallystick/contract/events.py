@@ -99,7 +99,11 @@ class LaunchStarted(Event, frozen=True, kw_only=True, tag="launch_started"):
 
 
 class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
-    """The durable note before a dispatch. ``payload`` is what is sent, ``reserved`` what the budget set aside."""
+    """The durable note before a dispatch. ``payload`` is what is sent, ``reserved`` what the budget set aside.
+
+    ``survived`` names the failed attempts that the branch had seen before it made this call: they stay failures
+    (contract.md, section 6.3).
+    """
 
     attempt: int
     launch: int
@@ -113,6 +117,7 @@ class AttemptStarted(Event, frozen=True, kw_only=True, tag="attempt_started"):
     take: str | None = None
     effect_key: str
     reserved: int
+    survived: tuple[int, ...] = ()
 
 
 class AttemptEnded(Event, frozen=True, kw_only=True, tag="attempt_ended"):
@@ -143,6 +148,32 @@ class AttemptDecided(Event, frozen=True, kw_only=True, tag="attempt_decided"):
 
     attempt: int
     decision: Literal["commit", "abandon"]
+    who: str
+    why: str
+
+
+class RaceDecided(Event, frozen=True, kw_only=True, tag="race_decided"):
+    """Which branch of a race won: a decision like a record, for every later launch (contract.md, section 6.4)."""
+
+    launch: int
+    revision: int
+    identity: Identity
+    fingerprint: str
+    width: int
+    winner: int
+
+
+class FailureRetried(Event, frozen=True, kw_only=True, tag="failure_retried"):
+    """An operator turned a survived failure back into work (contract.md, section 6.3)."""
+
+    attempt: int
+    who: str
+
+
+class SiteRetired(Event, frozen=True, kw_only=True, tag="site_retired"):
+    """An operator released a frozen site from the gate; its records stay (contract.md, section 11)."""
+
+    site: str
     who: str
     why: str
 
@@ -212,4 +243,7 @@ AnyEvent: TypeAlias = (
     | CallDenied
     | LaunchEnded
     | CertificateIssued
+    | RaceDecided
+    | FailureRetried
+    | SiteRetired
 )

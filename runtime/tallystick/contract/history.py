@@ -7,8 +7,8 @@ attempts and the money from here.
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Literal, TypeAlias
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.errors import StoreCorruptError
 from tallystick.contract.events import (
     AnyEvent,
@@ -18,63 +18,16 @@ from tallystick.contract.events import (
     CallDenied,
     CertificateIssued,
     Committed,
+    FailureRetried,
     LaunchEnded,
     LaunchStarted,
+    RaceDecided,
     Record,
     RevisionAdded,
     RunCreated,
+    SiteRetired,
 )
-from tallystick.contract.gate import FrozenSite, freeze
-from tallystick.contract.identity import Identity, Schemes
-from tallystick.contract.positions import SourceMap
-from tallystick.contract.source import Span
-
-AttemptState: TypeAlias = Literal["in_flight", "committed", "failed", "unusable", "unresolved", "unknown", "abandoned"]
-
-
-class Attempt:
-    """One attempt and everything that was written about it."""
-
-    __slots__ = ("committed", "decided", "ended", "started")
-
-    def __init__(self, started: AttemptStarted) -> None:
-        self.started = started
-        self.ended: AttemptEnded | None = None
-        self.decided: AttemptDecided | None = None
-        self.committed: Record | None = None
-
-    @property
-    def state(self) -> AttemptState:
-        """The attempt's state. Unknown outcomes are *unresolved* where a second execution would cost."""
-        if self.committed is not None:
-            return "committed"
-        if self.decided is not None and self.decided.decision == "abandon":
-            return "abandoned"
-        if self.ended is None:
-            return "in_flight"
-        if self.ended.outcome == "unknown":
-            return "unresolved" if self.started.effect == "side_effecting" else "unknown"
-        return self.ended.outcome
-
-    @property
-    def open(self) -> bool:
-        """True while the attempt holds its identity: in flight or unresolved."""
-        return self.state in ("in_flight", "unresolved")
-
-    @property
-    def cost(self) -> int | None:
-        """What it cost in micro-dollars; None when nobody knows. An abandoned attempt counts at its estimate."""
-        if self.committed is not None:
-            return self.committed.cost
-        if self.state == "abandoned":
-            known = self.ended.cost if self.ended is not None else None
-            return self.started.reserved if known is None else known
-        return self.ended.cost if self.ended is not None else None
-
-    @property
-    def held(self) -> int:
-        """Micro-dollars that the budget must still set aside for it: its reservation while its cost is unknown."""
-        return self.started.reserved if self.cost is None else 0
+from tallystick.contract.identity import Identity
 
 
 class Launch:
@@ -97,9 +50,11 @@ class History:
         self.launches: dict[int, Launch] = {}
         self.attempts: dict[int, Attempt] = {}
         self.records: dict[Identity, Record] = {}
-        #: Records by what was paid for, (capability, digest), in the order of their commits.
-        self.paid: dict[tuple[str, str], list[Record]] = {}
+        #: Attempts by what they asked for, (capability, digest), in their order.
+        self.asked: dict[tuple[str, str], list[Attempt]] = {}
         self.latest_attempt: dict[Identity, Attempt] = {}
+        self.races: dict[Identity, RaceDecided] = {}
+        self.retired: set[str] = set()
         self.executions: Counter[str] = Counter()
         self.certificates: list[CertificateIssued] = []
         self.decisions: Counter[Identity] = Counter()
@@ -144,6 +99,13 @@ class History:
                 self._count(attempt, 1)
             case AttemptDecided(attempt=number):
                 self._decide(event, self._attempt(number))
+            case RaceDecided(identity=identity):
+                self._require(identity not in self.races, f"{identity} has two winners")
+                self.races[identity] = event
+            case FailureRetried(attempt=number):
+                self._retry(event, self._attempt(number))
+            case SiteRetired(site=site):
+                self.retired.add(site)
             case CallDenied():
                 pass
             case CertificateIssued():
@@ -173,7 +135,10 @@ class History:
         self.attempts[event.attempt] = attempt
         self.latest_attempt[event.identity] = attempt
         self.executions[event.capability] += 1
+        self.asked.setdefault((event.capability, event.digest), []).append(attempt)
         self._count(attempt, 1)
+        for number in event.survived:
+            self._attempt(number).survived = True
 
     def _commit(self, record: Record) -> None:
         attempt = self._attempt(record.attempt)
@@ -188,7 +153,6 @@ class History:
         attempt.committed = record
         self._count(attempt, 1)
         self.records[record.identity] = record
-        self.paid.setdefault((record.capability, record.digest), []).append(record)
 
     def _decide(self, event: AttemptDecided, attempt: Attempt) -> None:
         self._require(
@@ -197,6 +161,11 @@ class History:
         self._count(attempt, -1)
         attempt.decided = event
         self._count(attempt, 1)
+        self.decisions[attempt.started.identity] += 1
+
+    def _retry(self, event: FailureRetried, attempt: Attempt) -> None:
+        self._require(attempt.survived, f"attempt {event.attempt} is retried, which no later call had seen failing")
+        attempt.survived = False
         self.decisions[attempt.started.identity] += 1
 
     def _count(self, attempt: Attempt, sign: int) -> None:
@@ -245,50 +214,3 @@ class History:
     def in_flight(self) -> list[Attempt]:
         """Attempts without an end: really in flight while their daemon lives, cut off by a crash otherwise."""
         return [attempt for attempt in self.attempts.values() if attempt.state == "in_flight"]
-
-    def orphans(self, invoked: Iterable[Identity]) -> tuple[Identity, ...]:
-        """Return the committed identities that a launch did not invoke (contract.md, section 7)."""
-        skipped = self.records.keys() - set(invoked)
-        return tuple(sorted(skipped, key=lambda identity: identity.sort_key))
-
-    def check_schemes(self) -> None:
-        """Refuse records of a scheme this build does not know: they are never re-paid (contract.md, section 2).
-
-        Raises:
-            StoreCorruptError: naming the record and its schemes.
-        """
-        for record in self.records.values():
-            if record.schemes != Schemes():
-                raise StoreCorruptError(
-                    f"the record of {record.identity} was written under the schemes {record.schemes}, which this "
-                    f"build does not know",
-                    hint="resume this run with the release that wrote it, or a newer one",
-                )
-
-    def frozen_sites(self) -> dict[str, FrozenSite]:
-        """Return the sites that a rewrite must keep: those with a record, and those that are held.
-
-        A site with an open or unusable side-effecting attempt is held (contract.md, section 6.2).
-
-        Raises:
-            PrefixConflictError: two records or attempts of one site disagree on capability or fingerprint.
-        """
-        found: dict[tuple[str, str, str, int, bool], FrozenSite] = {}
-        for attempt in self.attempts.values():
-            started = attempt.started
-            held = started.effect == "side_effecting" and attempt.state in ("in_flight", "unresolved", "unusable")
-            if not held and attempt.committed is None:
-                continue
-            site = started.identity.site
-            key = (site, started.capability, started.fingerprint, started.revision, held)
-            if key not in found:
-                span, text = self._source_of(started.revision, site)
-                found[key] = FrozenSite(site, "call", started.capability, started.fingerprint, held, span, text)
-        return freeze(found.values())
-
-    def _source_of(self, revision: int, site: str) -> tuple[Span, str]:
-        source = self.revisions[revision]
-        for fact in source.sites:
-            if fact.site == site:
-                return fact.span, SourceMap.of(source.source).text(fact.span)
-        raise self._corrupt(f"revision {revision} has an attempt at {site}, which is not one of its sites")

@@ -1,62 +1,104 @@
-"""The ledger: names a payload that was already paid for (contract.md, section 6.1).
+"""The ledger: names a payload that was already paid for, or perhaps was (contract.md, section 6.1).
 
-It is asked for a call at a new identity, before dispatch, and looks at the records of earlier launches only, so
-that independent samples within one launch stay possible. It depends on sources and records, never on timing.
+It is asked for a call at a new identity, before dispatch, and looks at the records and held attempts of earlier
+launches only, so that independent samples within one launch stay possible. It depends on sources and records, never
+on timing.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import CapabilitySpec, RepeatPolicy
-from tallystick.contract.events import Record
 from tallystick.contract.history import History
-from tallystick.contract.identity import Identity
+from tallystick.contract.identity import Identity, PathStep
+from tallystick.contract.source import Level, SiteFact
+
+Kind: TypeAlias = Literal["repeat", "shift", "twin"]
+_KINDS: tuple[Kind, ...] = ("repeat", "shift", "twin")
 
 
 class LedgerVerdict(msgspec.Struct, frozen=True):
-    """What the ledger says of a call: the record it repeats, how, and what the policy makes of it."""
+    """What the ledger says of a call: which attempt it repeats, how, and what the policy makes of it.
 
-    kind: Literal["repeat"]
-    record: Record
+    A ``repeat`` has the same site and path, a ``shift`` the same site under another path, a ``twin`` another site.
+    """
+
+    kind: Kind
+    earlier: Identity
+    cost: int | None
     action: Literal["warn", "deny"]
 
 
 def consult(
-    history: History, *, identity: Identity, spec: CapabilitySpec, digest: str, launch: int, policy: RepeatPolicy
+    history: History,
+    *,
+    identity: Identity,
+    fingerprint: str,
+    spec: CapabilitySpec,
+    digest: str,
+    launch: int,
+    policy: RepeatPolicy,
 ) -> LedgerVerdict | None:
     """Return the verdict on a call at a new identity, or None when nothing was paid for it before.
 
-    A ``repeat`` is the same capability and digest at the same site and path, another occurrence.
+    Under ``auto`` a side-effecting call is denied unless a revision that paid for the same could itself have made
+    it, or the identity was attempted before with this capability and digest; everything else goes on with a warning.
     """
     if policy == "off":
         return None
-    record = _repeated(history, identity, spec.name, digest, launch)
-    if record is None:
+    found = [attempt for attempt in history.asked.get((spec.name, digest), ()) if _counts(attempt, launch)]
+    if not found:
         return None
-    if policy != "auto":
-        return LedgerVerdict("repeat", record, policy)
-    if not spec.side_effecting or _could_have_made(history, record, identity) or _attempted(history, identity, digest):
-        return LedgerVerdict("repeat", record, "warn")
-    return LedgerVerdict("repeat", record, "deny")
+    nearest = min(found, key=lambda attempt: (_KINDS.index(_kind(attempt, identity)), _order(attempt)))
+    action: Literal["warn", "deny"] = "warn"
+    if policy == "deny":
+        action = "deny"
+    elif policy == "auto" and spec.side_effecting and not _attempted(history, identity, digest):
+        made = all(_could_have_made(history, attempt, identity, fingerprint) for attempt in found)
+        action = "warn" if made else "deny"
+    return LedgerVerdict(_kind(nearest, identity), nearest.started.identity, nearest.cost, action)
 
 
-def _repeated(history: History, identity: Identity, capability: str, digest: str, launch: int) -> Record | None:
-    """Return the first record at this site and path that earlier launches paid for the same."""
-    repeated = (
-        record
-        for record in history.paid.get((capability, digest), ())
-        if record.launch < launch and (record.identity.site, record.identity.path) == (identity.site, identity.path)
-    )
-    return min(repeated, key=lambda record: record.identity.occurrence, default=None)
+def _counts(attempt: Attempt, launch: int) -> bool:
+    return attempt.started.launch < launch and (attempt.committed is not None or attempt.holds_site)
 
 
-def _could_have_made(history: History, record: Record, identity: Identity) -> bool:
-    """Whether the revision that committed the record could itself have reached this occurrence, by its facts."""
-    for fact in history.revisions[record.revision].sites:
+def _order(attempt: Attempt) -> int:
+    return attempt.started.attempt
+
+
+def _kind(attempt: Attempt, identity: Identity) -> Kind:
+    earlier = attempt.started.identity
+    if earlier.site != identity.site:
+        return "twin"
+    return "repeat" if earlier.path == identity.path else "shift"
+
+
+def _could_have_made(history: History, attempt: Attempt, identity: Identity, fingerprint: str) -> bool:
+    """Whether the revision that made this attempt could itself have reached the identity, by its static facts."""
+    for fact in history.revisions[attempt.started.revision].sites:
         if fact.site == identity.site:
-            return fact.per_path is not None and identity.occurrence < fact.per_path
+            return fact.fingerprint == fingerprint and _reaches(fact, identity)
     return False
+
+
+def _reaches(fact: SiteFact, identity: Identity) -> bool:
+    if fact.per_path is None or fact.paths is None or identity.occurrence >= fact.per_path:
+        return False
+    return any(len(levels) == len(identity.path) and all(map(_admits, levels, identity.path)) for levels in fact.paths)
+
+
+def _admits(level: Level, step: PathStep) -> bool:
+    """Whether a fanout has a branch of this step."""
+    if level.race:
+        site, _, branch = str(step).rpartition(":")
+        known = site.rpartition(":")[0] == level.race and branch.isdecimal()
+        return known and level.width is not None and int(branch) < level.width
+    if level.names is not None:
+        return step in level.names
+    return isinstance(step, int) and level.width is not None and step < level.width
 
 
 def _attempted(history: History, identity: Identity, digest: str) -> bool:

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import CapabilitySpec, Envelope, FailureKind, usd
 from tallystick.contract.events import AttemptStarted, Record
-from tallystick.contract.history import Attempt, History
+from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.ledger import consult
 from tallystick.contract.payload import difference
@@ -33,6 +34,14 @@ class Allowance(msgspec.Struct, frozen=True):
 
     all_repeats: bool = False
     repeats: frozenset[Identity] = frozenset()
+
+
+class Terms(msgspec.Struct, frozen=True):
+    """What one launch may do: its number, its limits, and what an operator allowed beyond them."""
+
+    launch: int
+    envelope: Envelope
+    allowance: Allowance = Allowance()
 
 
 class Replay(msgspec.Struct, frozen=True):
@@ -87,11 +96,9 @@ def decide(
     call: CallRequest,
     *,
     history: History,
-    envelope: Envelope,
-    allowance: Allowance,
+    terms: Terms,
     spec: CapabilitySpec | None,
     invalid: str | None,
-    launch: int,
     new_calls: int,
     site_calls: int,
 ) -> Decision:
@@ -100,12 +107,10 @@ def decide(
     Args:
         call: the call, its identity already agreed between guest and host.
         history: everything the journal holds of the run.
-        envelope: the limits of this launch.
-        allowance: what an operator allowed beyond them.
+        terms: what this launch may do.
         spec: the capability, or None when no provider is configured for it.
         invalid: what the catalogue says against the payload, or None.
-        launch: the number of this launch.
-        new_calls: how many calls this launch has made that were no replay.
+        new_calls: how many calls this launch has sent or is about to.
         site_calls: how many of them stood at this site.
     """
     record = history.records.get(call.identity)
@@ -120,74 +125,78 @@ def decide(
             return again
         if attempt.open:
             return _unresolved(call, attempt.started)
-    over = _over_ceiling(call, envelope, new_calls, site_calls)
-    if over is not None:
-        return over
-    decision = _new_work(call, history, envelope, allowance, spec, invalid, launch)
-    if isinstance(decision, Execute) and attempt is not None and attempt.state == "unknown":
-        return _again(decision, attempt.started)
-    return decision
-
-
-def _new_work(
-    call: CallRequest,
-    history: History,
-    envelope: Envelope,
-    allowance: Allowance,
-    spec: CapabilitySpec | None,
-    invalid: str | None,
-    launch: int,
-) -> Decision:
-    if call.capability not in envelope.grants:
-        granted = ", ".join(envelope.grants) or "nothing"
-        return Stop(
-            UNGRANTED,
-            f"{call.capability} at {call.identity} is not granted to this run (granted: {granted}); nothing was spent on it",
-            f"resume with --grant {call.capability} added, or change the script",
-            call.identity,
-        )
+    repeated = _repeated(call, history, terms, spec)
+    if isinstance(repeated, Stop):
+        return repeated
+    if call.capability not in terms.envelope.grants:
+        return _ungranted(call, terms.envelope)
     if spec is None:
-        return Stop(
-            NO_PROVIDER,
-            f"no provider is configured for {call.capability}, called at {call.identity}; nothing was spent on it",
-            f'name one in the configuration under [capabilities."{call.capability}"] and resume',
-            call.identity,
-        )
+        return _no_provider(call)
     if invalid is not None:
         return Invalid(invalid)
-    warning = None
-    verdict = None
-    if call.take is None and not allowance.all_repeats and call.identity not in allowance.repeats:
-        verdict = consult(
-            history,
-            identity=call.identity,
-            spec=spec,
-            digest=call.digest,
-            launch=launch,
-            policy=envelope.repeat_policy,
-        )
-    if verdict is not None:
-        paid = "" if verdict.record.cost is None else f" for {usd(verdict.record.cost)}"
-        known = f"{call.identity} repeats the payload that {verdict.record.identity} already paid{paid}"
-        if verdict.action == "deny":
-            return Stop(
-                REPEAT,
-                f"{known}; the call was denied before an attempt",
-                f'a wanted second sample declares itself with take="…" in the call; or resume with '
-                f"--allow-repeat '{call.identity}'",
-                call.identity,
-            )
-        warning = known
-    return Execute(spec.estimate, warning)
+    over = _over_ceiling(call, terms.envelope, new_calls, site_calls)
+    if over is not None:
+        return over
+    notes = [repeated] if repeated is not None else []
+    if attempt is not None and attempt.state == "unknown":
+        notes.insert(0, _runs_again(attempt.started))
+    return Execute(spec.estimate, "; ".join(notes) or None)
 
 
-def _again(execute: Execute, lost: AttemptStarted) -> Execute:
+def _repeated(call: CallRequest, history: History, terms: Terms, spec: CapabilitySpec | None) -> str | Stop | None:
+    """Ask the ledger: a denial, a warning, or None."""
+    allowance = terms.allowance
+    if spec is None or call.take is not None or allowance.all_repeats or call.identity in allowance.repeats:
+        return None
+    verdict = consult(
+        history,
+        identity=call.identity,
+        fingerprint=call.fingerprint,
+        spec=spec,
+        digest=call.digest,
+        launch=terms.launch,
+        policy=terms.envelope.repeat_policy,
+    )
+    if verdict is None:
+        return None
+    paid = "" if verdict.cost is None else f" for {usd(verdict.cost)}"
+    known = f"{call.identity} asks for what {verdict.earlier} already paid{paid} (a {verdict.kind})"
+    if verdict.action == "warn":
+        return known
+    return Stop(
+        REPEAT,
+        f"{known}; the call was denied before an attempt",
+        'use the earlier result; a wanted second sample declares itself with take="…" in the call; or resume with '
+        f"--allow-repeat '{call.identity}'",
+        call.identity,
+    )
+
+
+def _ungranted(call: CallRequest, envelope: Envelope) -> Stop:
+    granted = ", ".join(envelope.grants) or "nothing"
+    return Stop(
+        UNGRANTED,
+        f"{call.capability} at {call.identity} is not granted to this run (granted: {granted}); nothing was spent",
+        f"resume with --grant {call.capability} added, or change the script",
+        call.identity,
+    )
+
+
+def _no_provider(call: CallRequest) -> Stop:
+    return Stop(
+        NO_PROVIDER,
+        f"no provider is configured for {call.capability}, called at {call.identity}; nothing was spent on it",
+        f'name one in the configuration under [capabilities."{call.capability}"] and resume',
+        call.identity,
+    )
+
+
+def _runs_again(lost: AttemptStarted) -> str:
     """Say that a read-only call whose outcome nobody knows is made once more (contract.md, section 6.2)."""
-    note = (
+    return (
         f"{lost.identity} runs again: the outcome of attempt {lost.attempt} ({lost.capability}) is unknown, and a "
         "read-only call may be repeated; it may be billed twice"
     )
-    return Execute(execute.estimate, note if execute.warning is None else f"{note}; {execute.warning}")
 
 
 def _over_ceiling(call: CallRequest, envelope: Envelope, new_calls: int, site_calls: int) -> Stop | None:
@@ -222,11 +231,13 @@ def fits_budget(envelope: Envelope, spent: int, held: int, estimate: int) -> boo
 
 
 def _known_failure(call: CallRequest, attempt: Attempt) -> ReplayFailure | None:
-    """An unusable answer was paid for: until it is settled it stays the same failure (contract.md, section 6, rule 3)."""
+    """Return the failure that stays one: survived, or paid for without a usable answer (contract.md, 6, rule 3)."""
     started, ended = attempt.started, attempt.ended
-    same = (started.capability, started.digest, started.take) == (call.capability, call.digest, call.take)
-    if same and attempt.state == "unusable" and started.effect == "side_effecting" and ended is not None:
-        return ReplayFailure("unusable", ended.text)
+    if ended is None or (started.capability, started.digest, started.take) != (call.capability, call.digest, call.take):
+        return None
+    paid = attempt.state == "unusable" and started.effect == "side_effecting"
+    if paid or (attempt.survived and attempt.state in ("failed", "unknown", "unusable")):
+        return ReplayFailure(ended.kind or "unavailable", ended.text)
     return None
 
 
@@ -255,4 +266,14 @@ def _divergence(call: CallRequest, record: Record, history: History) -> Stop:
         "Nothing was dispatched, and the record was not served",
         "restore what the committed call read; to replace its result, append a new call and use that result instead",
         call.identity,
+    )
+
+
+def race_divergence(race: Identity, known: int, width: int) -> Stop:
+    """Return the stop of a launch whose decided race has another width than it had (contract.md, section 6.4)."""
+    return Stop(
+        DIVERGED,
+        f"{race} was decided among {known} branches, but this script runs it with {width}; nothing was dispatched",
+        "restore what the race is built from; to race again, append a new one and use its result instead",
+        race,
     )

@@ -14,12 +14,24 @@ class Span(msgspec.Struct, frozen=True, order=True):
     end_column: int
 
 
+class Level(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One fanout on the way to a call: how wide it can be, or which names its branches have.
+
+    ``width`` is None where nothing bounds it; ``names`` are a dag's, else None; ``race`` is a race's site, else "".
+    """
+
+    width: int | None = None
+    names: tuple[str, ...] | None = None
+    race: str = ""
+
+
 class SiteFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """One site of a revision.
 
     ``kind`` is "call" for a ``ctx.run`` and "race" for a ``ctx.race`` (then ``capability`` is ""); ``fingerprint``
     is the hex SHA-256 of its expression (scheme f1); ``total`` bounds its calls in a launch and ``per_path`` its
-    occurrences under one fanout path, where the checker proves a bound.
+    occurrences under one fanout path, where the checker proves a bound. ``paths`` lists the ways to it through
+    fanouts, each from the outermost; None where they are not all known.
     """
 
     site: str
@@ -29,6 +41,7 @@ class SiteFact(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: Literal["call", "race"] = "call"
     total: int | None = None
     per_path: int | None = None
+    paths: tuple[tuple[Level, ...], ...] | None = None
 
 
 class Violation(msgspec.Struct, frozen=True):

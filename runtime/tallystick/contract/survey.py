@@ -415,9 +415,7 @@ class _Walk:
         else:
             rest.append(target)
 
-    def change(
-        self, target: ast.Subscript, value: ast.expr | None, path: Steps, place: Place, rest: list[Any]
-    ) -> None:
+    def change(self, target: ast.Subscript, value: ast.expr | None, path: Steps, place: Place, rest: list[Any]) -> None:
         holder = target.value
         if isinstance(holder, ast.Name) and holder.id != CONTEXT:
             self.changes.append(Definition(holder.id, Kind.CHANGE, place, target, value, path))

@@ -18,11 +18,11 @@ from tallystick.contract.keys import effect_key, sample_seed
 from tallystick.contract.runtime_rule import NO_PROVIDER, CallRequest, Execute, Stop, over_budget
 from tallystick.engine import fault_points, outcomes
 from tallystick.engine.journal import Journal
-from tallystick.engine.launch import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.provider_bench import ProviderBench
 from tallystick.engine.results import ResultKeeper, UnusableResultError
 from tallystick.engine.slots import LaunchStoppedError, Slots
+from tallystick.engine.steps import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
 from tallystick.kernel import Actor, cancel_after
 from tallystick.providers.protocol import Outcome, Provider, Refused, Sample, Succeeded, Unknown, Unusable
 from tallystick.providers.registry import ProviderSetupError
@@ -45,7 +45,9 @@ class DispatchCall(msgspec.Struct, frozen=True):
     revision: int
     request: CallRequest
     execute: Execute
+    wanted: Callable[[], bool]
     settle: Callable[[Settlement], None]
+    survived: tuple[int, ...] = ()
 
 
 class CapabilityActor(Actor[DispatchCall]):
@@ -99,7 +101,7 @@ class CapabilityActor(Actor[DispatchCall]):
                 Stop(NO_PROVIDER, str(error), "correct the configuration and resume", message.request.identity)
             )
         if not await live.reserve(estimate):
-            if not live.accepts_work():
+            if not _stands(message):
                 return DroppedCall()
             held = live.history.held + live.reserved
             return StoppedCall(over_budget(message.request, estimate, live.envelope, live.history.spent, held))
@@ -114,7 +116,7 @@ class CapabilityActor(Actor[DispatchCall]):
 
     async def _attempt(self, message: DispatchCall, provider: Provider) -> Settlement:
         live, request = message.live, message.request
-        if not live.accepts_work():
+        if not _stands(message):
             return DroppedCall()
         number, execution = live.next_attempt(request.capability)
         started = AttemptStarted(
@@ -138,11 +140,12 @@ class CapabilityActor(Actor[DispatchCall]):
                 live.history.decisions[request.identity],
             ),
             reserved=message.execute.estimate,
+            survived=message.survived,
         )
         fault_points.reach(fault_points.BEFORE_ATTEMPT)
         await self._journal.append([started])
         fault_points.reach(fault_points.ATTEMPT_DURABLE)
-        if not live.accepts_work():
+        if not _stands(message):
             await self._end(
                 live, started, "failed", kind="unavailable", text=f"{_NOT_SENT}: the launch was stopped", cost=0
             )
@@ -186,13 +189,13 @@ class CapabilityActor(Actor[DispatchCall]):
                 return await self._commit(live, started, outcome)
             case Refused(kind=kind, text=text, cost=cost, retry_after=retry_after):
                 await self._end(live, started, "failed", kind=kind, text=text, cost=cost, retry_after=retry_after)
-                return FailedCall(kind, text)
+                return FailedCall(kind, text, started.attempt)
             case Unusable(text=text, cost=cost, raw=raw):
                 return await self._unusable(live, started, text, raw, cost)
             case Unknown(reason=reason, kind=kind, cost=cost, job=job):
                 await self._end(live, started, "unknown", kind=kind, text=reason, cost=cost, job=job)
                 if not self._spec.side_effecting:
-                    return FailedCall(kind, reason)
+                    return FailedCall(kind, reason, started.attempt)
                 return StoppedCall(_unknown_stop(started, reason), unresolved=True)
 
     async def _commit(self, live: LiveRun, started: AttemptStarted, outcome: Succeeded) -> Settlement:
@@ -223,7 +226,7 @@ class CapabilityActor(Actor[DispatchCall]):
         kept = await self._keeper.keep_raw(raw)
         text = text[: outcomes.TEXT_LIMIT]
         await self._end(live, started, "unusable", kind="unusable", text=text, cost=cost, raw=kept)
-        return FailedCall("unusable", text)
+        return FailedCall("unusable", text, started.attempt)
 
     async def _end(self, live: LiveRun, started: AttemptStarted, outcome: Any, **facts: Any) -> None:
         ended = AttemptEnded(run=live.run, at=self.clock.now(), attempt=started.attempt, outcome=outcome, **facts)
@@ -256,6 +259,11 @@ def _lost_answer(started: AttemptStarted, error: StoreError) -> Stop:
         error.hint or _SEE_TO_THE_STORE,
         started.identity,
     )
+
+
+def _stands(message: DispatchCall) -> bool:
+    """Whether a call that was not sent yet is still to be made."""
+    return message.live.accepts_work() and message.wanted()
 
 
 def _unknown_stop(started: AttemptStarted, reason: str) -> Stop:

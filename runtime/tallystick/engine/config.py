@@ -76,7 +76,7 @@ def load(path: Path) -> Config:
     """
     try:
         text = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Config()
     except OSError as error:
         raise UsageError(f"the configuration {path} cannot be read: {error.strerror}") from None

@@ -76,7 +76,7 @@ async def serve(home: Path, path: Path, config: Config, providers: Mapping[str, 
                 await _serve_api(host, listener, stop, config.daemon.drain)
     finally:
         store.close()
-        log.info("daemon_stopped", home=str(home))
+    log.info("daemon_stopped", home=str(home))
 
 
 def _driver(config: Config) -> LockedDriver:

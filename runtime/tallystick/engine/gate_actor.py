@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import anyio.to_thread
 import msgspec
-from tallystick.contract.checker import check
 
 from tallystick.contract.capability import CapabilitySpec, Envelope
+from tallystick.contract.checker import check
 from tallystick.contract.gate import FrozenSite, Verdict, gate
 from tallystick.contract.report import Report
 from tallystick.contract.script import Script

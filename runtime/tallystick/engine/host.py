@@ -35,7 +35,7 @@ class Host:
     async def status(self) -> Status:
         """Return the daemon as it stands."""
         live = list(self.service.launches.live.values())
-        rows = await anyio.to_thread.run_sync(self.service.journal.store.rows, 1_000_000)
+        runs = await anyio.to_thread.run_sync(self.service.journal.store.run_count)
         return Status(
             version=version("tallystick"),
             pid=self.pid,
@@ -45,7 +45,7 @@ class Host:
             started=self.started,
             live=len(live),
             queued=sum(run.phase == "queued" for run in live),
-            runs=len(rows),
+            runs=runs,
             tree=msgspec.to_builtins(self.tree.tree()),
         )
 

@@ -15,18 +15,19 @@ from tallystick.contract.errors import DaemonError, PolicyDeniedError, StoreErro
 from tallystick.contract.events import AnyEvent, LaunchStarted, RevisionAdded, RunCreated
 from tallystick.contract.history import History
 from tallystick.contract.runtime_rule import Allowance, Stop
-from tallystick.engine import launch as core
 from tallystick.engine.journal import Journal
+from tallystick.engine.launch import Launch
 from tallystick.engine.library import Library
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.recovery import cut_off
 from tallystick.engine.rows import row_of
+from tallystick.engine.steps import STOPPING
 from tallystick.kernel import Clock, cancel_after
 
 BUSY = "TS-P010"
 
 _DRAINED = Stop(
-    core.STOPPING,
+    STOPPING,
     "the daemon was stopped during this launch; calls in flight were kept, or are named as unresolved",
     "it goes on by itself at the next start unless something is unresolved; else tally resume",
 )
@@ -39,15 +40,13 @@ class Launcher(Protocol):
     def driver_name(self) -> str:
         """The name of the sandbox driver."""
 
-    async def start(self, live: LiveRun, launch: core.Launch, annotated: str, ended: Callable[[], None]) -> None:
+    async def start(self, live: LiveRun, launch: Launch, annotated: str, ended: Callable[[], None]) -> None:
         """Start the actor of a run."""
 
     def cancel(self, run: str, stop: Stop) -> None:
         """Tell the actor of a run to stop."""
 
-    def launch(
-        self, live: LiveRun, started: LaunchStarted, revision: RevisionAdded, allowance: Allowance
-    ) -> core.Launch:
+    def launch(self, live: LiveRun, started: LaunchStarted, revision: RevisionAdded, allowance: Allowance) -> Launch:
         """Build the launch's state machine."""
 
 
@@ -109,7 +108,7 @@ class Launches:
             raise DaemonError(
                 "the daemon is being stopped and starts nothing more; nothing was started",
                 hint="try again: the next command starts a daemon",
-                code=core.STOPPING,
+                code=STOPPING,
             )
         history, now = following.history, self._clock.now()
         started = LaunchStarted(

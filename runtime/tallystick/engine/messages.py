@@ -11,14 +11,13 @@ import msgspec
 from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
-from tallystick.contract.report import FanoutFact, LoopFact
-from tallystick.contract.source import Counterexample, SiteFact, Violation
 
 #: What the journal can hold of a number that a client chooses.
 Seed: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 
+ConflictKind: TypeAlias = Literal["unresolved_moved", "removed", "capability_changed", "call_changed"]
 Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "idle"]
 ProgressKind: TypeAlias = Literal[
     "snapshot",
@@ -64,21 +63,88 @@ class CheckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits | None = None
 
 
-class Facts(msgspec.Struct, frozen=True):
-    """What the checker proved: sites, call expressions per capability, bounds of calls, widths and rounds."""
+class Place(msgspec.Struct, frozen=True):
+    """A stretch of a script: lines from 1, columns from 0 in characters, the end exclusive, as Python's ``ast`` counts.
 
-    sites: tuple[SiteFact, ...]
+    So a stretch of one line is ``lines[line - 1][column:end_column]``.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Finding(Place, frozen=True, kw_only=True):
+    """One violation: which rule, where, what is wrong, and what to write instead."""
+
+    rule: str
+    severity: Literal["error", "warning"]
+    message: str
+    hint: str
+
+
+class Excerpt(Place, frozen=True, kw_only=True):
+    """A stretch of a script with its text."""
+
+    text: str
+
+
+class Conflict(msgspec.Struct, frozen=True, kw_only=True):
+    """One counterexample of the gate: the committed call at a site, and what the rewrite has in its place.
+
+    ``new`` is None where the call is nowhere to be found; ``moved_to`` names the site of an equal one.
+    """
+
+    site: str
+    kind: ConflictKind
+    message: str
+    hint: str
+    old: Excerpt
+    new: Excerpt | None = None
+    moved_to: str | None = None
+
+
+class Site(Place, frozen=True, kw_only=True):
+    """A call or race, and how often it can be reached in a launch and under one path; None where nothing is proved."""
+
+    site: str
+    kind: Literal["call", "race"]
+    capability: str
+    fingerprint: str
+    total: int | None
+    per_path: int | None
+
+
+class Fanout(Place, frozen=True, kw_only=True):
+    """A fanout, and how wide it is at most."""
+
+    kind: str
+    width: int | None
+
+
+class Loop(Place, frozen=True, kw_only=True):
+    """A loop or comprehension, and how often it goes round at most."""
+
+    kind: str
+    rounds: int | None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the checker proved: sites, call expressions per capability, a bound of all calls, widths and rounds."""
+
+    sites: tuple[Site, ...]
     calls: dict[str, int]
     call_bound: int | None
-    fanouts: tuple[FanoutFact, ...] = ()
-    loops: tuple[LoopFact, ...] = ()
+    fanouts: tuple[Fanout, ...] = ()
+    loops: tuple[Loop, ...] = ()
 
 
 class CheckReport(msgspec.Struct, frozen=True):
     """The checker's verdict; ``valid`` is the absence of errors."""
 
     valid: bool
-    violations: tuple[Violation, ...]
+    violations: tuple[Finding, ...]
     facts: Facts | None = None
 
 
@@ -117,8 +183,8 @@ class GateReport(msgspec.Struct, frozen=True):
     """The gate's verdict, with the checker's findings when those stop the candidate first."""
 
     accepted: bool
-    counterexamples: tuple[Counterexample, ...] = ()
-    violations: tuple[Violation, ...] = ()
+    counterexamples: tuple[Conflict, ...] = ()
+    violations: tuple[Finding, ...] = ()
     frozen: int = 0
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.errors import UsageError
 from tallystick.contract.events import AttemptDecided, Committed, Record
-from tallystick.contract.history import Attempt
 from tallystick.engine.limits import cost_micros
 from tallystick.engine.messages import AttemptReport, ReconcileRequest
 from tallystick.engine.reports import attempt_report

@@ -2,7 +2,7 @@
 
 from tallystick.contract.events import AnyEvent, AttemptEnded, ErrorInfo, LaunchEnded
 from tallystick.contract.history import History
-from tallystick.engine.launch import INTERRUPTED
+from tallystick.engine.steps import INTERRUPTED
 
 #: A run that was cut off so many times in a row is not started again by itself: it may be the cause.
 MAX_INTERRUPTIONS = 3

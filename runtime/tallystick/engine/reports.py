@@ -1,8 +1,9 @@
 """Reports of a run for clients, read off its history: pure functions."""
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.events import ErrorInfo, RunStatus
-from tallystick.contract.history import Attempt, History, Launch
+from tallystick.contract.history import History, Launch
 from tallystick.engine.live_run import LiveRun, spend_of
 from tallystick.engine.messages import Artifact, AttemptReport, Calls, LaunchReport, RunLine, RunReport
 from tallystick.store.protocol import RunRow

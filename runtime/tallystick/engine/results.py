@@ -57,7 +57,7 @@ class ResultKeeper:
             _require_plain(value)
             catalogue.validate_result(capability, value)
         except (PayloadError, catalogue.ResultRefusedError) as error:
-            raise UnusableResultError(f"the provider's answer is not a {capability} result: {error}", value) from None
+            raise UnusableResultError(f"the provider's answer is no result of {capability}: {error}", value) from None
         return Kept(await self._stored(value), tuple(files))
 
     async def keep_raw(self, raw: Any) -> Stored:

@@ -1,9 +1,21 @@
-"""What a review of a script means to whoever wanted it started."""
+"""What a review of a script means to whoever wanted it started, in the words of the API."""
 
 from tallystick.contract.errors import GateStoppedError, ScriptRefusedError
+from tallystick.contract.report import FanoutFact, LoopFact, Report
 from tallystick.contract.script import Script
+from tallystick.contract.source import Counterexample, SiteFact, Span, Violation
 from tallystick.engine.gate_actor import Review
-from tallystick.engine.messages import CheckReport, Facts
+from tallystick.engine.messages import (
+    CheckReport,
+    Conflict,
+    Excerpt,
+    Facts,
+    Fanout,
+    Finding,
+    GateReport,
+    Loop,
+    Site,
+)
 
 
 def accepted(review: Review) -> Script:
@@ -11,14 +23,14 @@ def accepted(review: Review) -> Script:
 
     Raises:
         ScriptRefusedError: the checker found errors; the findings are in ``details``.
-        GateStoppedError: the gate stopped it; the counterexamples are in ``details``.
+        GateStoppedError: the gate stopped it; the conflicts are in ``details``.
     """
     if review.script is None:
         errors = sum(violation.severity == "error" for violation in review.report.violations)
         raise ScriptRefusedError(
             f"the checker refused the script: {errors} finding(s); nothing was started and nothing spent",
             hint="correct what is named and try again; tally check shows the same",
-            details=review.report.violations,
+            details=_findings(review.report),
         )
     if review.verdict is not None and not review.verdict.accepted:
         count = len(review.verdict.counterexamples)
@@ -26,7 +38,7 @@ def accepted(review: Review) -> Script:
             f"the gate stopped the rewrite: {count} committed call(s) would change or move; nothing was started and "
             "nothing spent",
             hint="leave committed calls as and where they are; append new calls after them",
-            details=review.verdict.counterexamples,
+            details=tuple(map(_conflict, review.verdict.counterexamples)),
         )
     return review.script
 
@@ -35,8 +47,76 @@ def check_report(review: Review) -> CheckReport:
     """Turn a review into the checker's report for clients."""
     report = review.report
     if report.script is None:
-        return CheckReport(valid=False, violations=report.violations)
+        return CheckReport(valid=False, violations=_findings(report))
     totals = [fact.total for fact in report.script.sites if fact.kind == "call"]
-    bound = None if None in totals else sum(total for total in totals if total is not None)
-    facts = Facts(report.script.sites, report.facts.calls, bound, report.facts.fanouts, report.facts.loops)
-    return CheckReport(valid=report.valid, violations=report.violations, facts=facts)
+    facts = Facts(
+        sites=tuple(map(_site, report.script.sites)),
+        calls=report.facts.calls,
+        call_bound=None if None in totals else sum(total for total in totals if total is not None),
+        fanouts=tuple(map(_fanout, report.facts.fanouts)),
+        loops=tuple(map(_loop, report.facts.loops)),
+    )
+    return CheckReport(valid=report.valid, violations=_findings(report), facts=facts)
+
+
+def gate_report(review: Review, frozen: int) -> GateReport:
+    """Turn a review into the gate's report for clients; ``frozen`` sites were compared.
+
+    Where the checker's findings stop the candidate first, they are the report.
+    """
+    if review.verdict is None:
+        return GateReport(accepted=False, violations=_findings(review.report), frozen=frozen)
+    conflicts = tuple(map(_conflict, review.verdict.counterexamples))
+    return GateReport(accepted=review.verdict.accepted, counterexamples=conflicts, frozen=frozen)
+
+
+def _findings(report: Report) -> tuple[Finding, ...]:
+    return tuple(map(_finding, report.violations))
+
+
+def _finding(violation: Violation) -> Finding:
+    return Finding(
+        *_ends(violation.span),
+        rule=violation.rule,
+        severity=violation.severity,
+        message=violation.message,
+        hint=violation.hint,
+    )
+
+
+def _conflict(found: Counterexample) -> Conflict:
+    new = None if found.new_span is None else Excerpt(*_ends(found.new_span), text=found.new_text or "")
+    return Conflict(
+        site=found.site,
+        kind=found.kind,
+        message=found.message,
+        hint=found.hint,
+        old=Excerpt(*_ends(found.old_span), text=found.old_text),
+        new=new,
+        moved_to=found.moved_to,
+    )
+
+
+def _site(fact: SiteFact) -> Site:
+    return Site(
+        *_ends(fact.span),
+        site=fact.site,
+        kind=fact.kind,
+        capability=fact.capability,
+        fingerprint=fact.fingerprint,
+        total=fact.total,
+        per_path=fact.per_path,
+    )
+
+
+def _fanout(fact: FanoutFact) -> Fanout:
+    return Fanout(*_ends(fact.span), kind=fact.kind, width=fact.width)
+
+
+def _loop(fact: LoopFact) -> Loop:
+    return Loop(*_ends(fact.span), kind=fact.kind, rounds=fact.rounds)
+
+
+def _ends(span: Span) -> tuple[int, int, int, int]:
+    """Return the ends of a span in the order of ``Place``."""
+    return span.line, span.column, span.end_line, span.end_column

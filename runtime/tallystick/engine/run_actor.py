@@ -12,11 +12,12 @@ import anyio
 import msgspec
 
 from tallystick.contract.errors import StoreError
-from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, Record, RunStatus
+from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, RaceDecided, Record, RunStatus
 from tallystick.contract.runtime_rule import Stop
-from tallystick.engine import launch as core
+from tallystick.engine import steps as core
 from tallystick.engine.capability_actor import DispatchCall
 from tallystick.engine.journal import Journal
+from tallystick.engine.launch import Launch
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.messages import ProgressKind
 from tallystick.engine.recovery import without_end
@@ -24,8 +25,8 @@ from tallystick.engine.results import ResultKeeper
 from tallystick.engine.rows import row_of
 from tallystick.engine.sandbox_pool import Guest, GuestPool
 from tallystick.engine.slots import LaunchStoppedError
-from tallystick.kernel import Actor, MailboxFullError, Ref
-from tallystick.sandbox.frames import Failure, FrameError, Reply, Start, ToGuest
+from tallystick.kernel import Actor, MailboxFullError, Ref, cancel_after
+from tallystick.sandbox.frames import Decided, Failure, FrameError, Reply, Start, ToGuest
 from tallystick.sandbox.protocol import EndOfGuest, Exit, SandboxError
 
 #: Seconds that a guest gets to exit after its last word.
@@ -47,7 +48,7 @@ class RunActor(Actor[CancelRun]):
         self,
         *,
         live: LiveRun,
-        launch: core.Launch,
+        launch: Launch,
         annotated: str,
         capabilities: Mapping[str, Ref[DispatchCall]],
         pool: GuestPool,
@@ -121,7 +122,7 @@ class RunActor(Actor[CancelRun]):
                     await self._read(guest)
                     tasks.cancel_scope.cancel()
             if launch.finished and launch.stop is None:
-                with anyio.move_on_after(EXIT_TIME):
+                with cancel_after(self.clock, EXIT_TIME):
                     return await guest.sandbox.wait()
         finally:
             exit_ = await guest.sandbox.kill()
@@ -196,7 +197,7 @@ class RunActor(Actor[CancelRun]):
             case core.Fail(call=call, identity=identity, capability=capability, kind=kind, text=text):
                 self._out.append(Failure(nonce=self._nonce, id=call, kind=kind, text=text))
                 live.tell("failed", now, identity=identity, capability=capability, text=f"{kind}: {text}")
-            case core.Dispatch(call=call, request=request, execute=execute):
+            case core.Dispatch(call=call, request=request, execute=execute, survived=survived):
                 if execute.warning is not None:
                     live.tell("warning", now, identity=request.identity, text=execute.warning)
                 message = DispatchCall(
@@ -205,6 +206,8 @@ class RunActor(Actor[CancelRun]):
                     revision=launch.revision.revision,
                     request=request,
                     execute=execute,
+                    survived=survived,
+                    wanted=partial(launch.wants, call),
                     settle=partial(self._on_settled, call),
                 )
                 try:
@@ -213,8 +216,34 @@ class RunActor(Actor[CancelRun]):
                     self._do(launch.on_settled(call, core.StoppedCall(_overloaded(request.capability))))
             case core.Halt(stop=stop):
                 self._on_halt(stop)
+            case core.Decide(race=race, winner=winner):
+                self._out.append(Decided(nonce=self._nonce, id=race, winner=winner))
+            case core.WriteWinner():
+                self.spawn(self._write_winner, step)
+            case core.Note(text=text):
+                live.tell("log", now, text=text)
             case core.Finished() | None:
                 pass
+
+    async def _write_winner(self, step: core.WriteWinner) -> None:
+        launch = self._launch
+        decided = RaceDecided(
+            run=self._live.run,
+            at=self.clock.now(),
+            launch=launch.number,
+            revision=launch.revision.revision,
+            identity=step.identity,
+            fingerprint=step.fingerprint,
+            width=step.width,
+            winner=step.winner,
+        )
+        try:
+            await self._journal.append([decided])
+        except StoreError as error:
+            self._do(launch.halt(Stop(error.code, error.message, error.hint)))
+            return
+        self._do(launch.on_written(step.race))
+        self._flush.set()
 
     def _on_settled(self, call: int, settlement: core.Settlement) -> None:
         if self._live.phase == "idle":

@@ -12,9 +12,9 @@ from tallystick.contract.gate import FrozenSite
 from tallystick.contract.history import History
 from tallystick.contract.keys import revision_digest
 from tallystick.contract.payload import PayloadError, canonical
+from tallystick.contract.prefix import check_schemes, frozen_sites
 from tallystick.contract.runtime_rule import Allowance, Stop
 from tallystick.contract.script import Script
-from tallystick.engine import launch as core
 from tallystick.engine import reports
 from tallystick.engine.gate_actor import Review, ReviewScript
 from tallystick.engine.journal import Journal
@@ -32,8 +32,9 @@ from tallystick.engine.messages import (
     RunRequest,
 )
 from tallystick.engine.results import ResultKeeper
-from tallystick.engine.review import accepted, check_report
+from tallystick.engine.review import accepted, check_report, gate_report
 from tallystick.engine.run_ids import new_run_id
+from tallystick.engine.steps import CANCELLED
 from tallystick.kernel import Clock, Ref
 from tallystick.providers.faults import parse_fault
 
@@ -69,15 +70,8 @@ class Service:
     async def gate(self, run: str, request: GateRequest) -> GateReport:
         """Ask whether a rewrite may replace the script of a run."""
         history = await self.library.history(run)
-        frozen = history.frozen_sites()
-        review = await self._review(request.source, None, frozen)
-        if review.verdict is None:
-            return GateReport(accepted=False, violations=review.report.violations, frozen=len(frozen))
-        return GateReport(
-            accepted=review.verdict.accepted,
-            counterexamples=review.verdict.counterexamples,
-            frozen=len(frozen),
-        )
+        frozen = frozen_sites(history)
+        return gate_report(await self._review(request.source, None, frozen), len(frozen))
 
     async def report(self, run: str) -> RunReport:
         """Report one run."""
@@ -145,14 +139,14 @@ class Service:
         _check_demands(request.faults or (), request.latency or 0.0)
         with self.launches.claim(run, by):
             history = await self.library.history(run)
-            history.check_schemes()
+            check_schemes(history)
             await self.launches.settle(history)
             before = _latest_launch(history)
             envelope = envelope_of(request.limits, before.envelope)
             source = request.source if request.source is not None else history.revision.source
             args = history.revision.args if request.args is msgspec.UNSET else request.args
             _canonical_args(args)
-            script = accepted(await self._review(source, envelope, history.frozen_sites()))
+            script = accepted(await self._review(source, envelope, frozen_sites(history)))
             if history.unresolved and not request.proceed:
                 raise unresolved_error(history)
             revision = _revision(history, script, args, self._clock.now())
@@ -182,7 +176,7 @@ class Service:
         self.launches.cancel(
             run,
             Stop(
-                core.CANCELLED,
+                CANCELLED,
                 f"the run was cancelled by {who}; calls that were in flight settled and are kept",
                 "tally resume goes on from here; what is committed replays for free",
             ),

@@ -29,7 +29,6 @@ def reject(reply: Reply, error: BaseException) -> None:
     """Answer with an error, unless the asker is gone or was answered already."""
     if not reply.done():
         reply.set_exception(error)
-        reply.exception()  # asyncio would log it as never retrieved when the asker is cancelled just now
 
 
 class Deferred(Generic[T]):

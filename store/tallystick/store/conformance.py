@@ -240,6 +240,18 @@ def live_runs_follow_their_rows(opener: Opener) -> None:
         _equal(store.live_runs(), ["run-2", "run-3"], "the live runs after reopening")
 
 
+def runs_are_counted_by_their_rows(opener: Opener) -> None:
+    """A run counts once however often its row is replaced, live or not, and after reopening."""
+    with _opened(opener) as store:
+        _equal(store.run_count(), 0, "the runs of an empty store")
+        store.append([created("run-1"), created("run-2")], [row("run-1")])
+        _equal(store.run_count(), 1, "the runs, of which one has a row")
+        store.append([], [row("run-2"), row("run-1", live=False), row("run-2", status="failed")])
+        _equal(store.run_count(), 2, "the runs after their rows were replaced")
+    with _opened(opener) as store:
+        _equal(store.run_count(), 2, "the runs after reopening")
+
+
 def rows_can_be_written_alone(opener: Opener) -> None:
     """Rows without events take no sequence, and nothing at all is no error."""
     with _opened(opener) as store:
@@ -307,6 +319,7 @@ def a_closed_store_says_so(opener: Opener) -> None:
         (store.record_sequence, ("run-1", bytes(16))),
         (store.row, ("run-1",)),
         (store.rows, ()),
+        (store.run_count, ()),
         (store.live_runs, ()),
         (store.last_sequence, ()),
         (store.key, ()),
@@ -377,6 +390,7 @@ CHECKS: tuple[Check, ...] = (
     a_slot_tells_its_records_sequence,
     rows_list_the_newest_run_first,
     live_runs_follow_their_rows,
+    runs_are_counted_by_their_rows,
     rows_can_be_written_alone,
     what_cannot_be_read_back_is_not_written,
     the_store_keeps_its_id_and_key,

@@ -112,6 +112,11 @@ class LmdbStore:
         with self._file.read() as transaction:
             return self._tables.newest_rows(transaction, limit, before)
 
+    def run_count(self) -> int:
+        """Return how many runs have a row."""
+        with self._file.read() as transaction:
+            return self._tables.run_count(transaction)
+
     def live_runs(self) -> list[str]:
         """Return the ids of the runs whose row is live, in order."""
         with self._file.read() as transaction:

@@ -89,6 +89,10 @@ class MemoryStore:
             newest = sorted((run for run in rows if before is None or run < before), reverse=True)
             return [rows[run] for run in newest[: max(limit, 0)]]
 
+    def run_count(self) -> int:
+        """Return how many runs have a row."""
+        return len(self._open_disk().rows)
+
     def live_runs(self) -> list[str]:
         """Return the ids of the runs whose row is live, in order."""
         with self._changing:

@@ -69,6 +69,9 @@ class Store(Protocol):
             StoreError: ``before`` cannot be a run id.
         """
 
+    def run_count(self) -> int:
+        """Return how many runs have a row, at a cost that does not grow with them."""
+
     def live_runs(self) -> list[str]:
         """Return the ids of the runs whose row is live, in order."""
 

@@ -117,6 +117,10 @@ class Tables:
             found = cursor.prev()
         return rows
 
+    def run_count(self, transaction: Transaction) -> int:
+        """Return how many rows there are, which LMDB keeps count of."""
+        return int(transaction.stat(self._handles["runs"])["entries"])
+
     def live_runs(self, transaction: Transaction) -> list[str]:
         """Return the ids of the live runs, in order."""
         return [key.decode() for key in transaction.cursor(self._handles["live"]).iternext(values=False)]

@@ -9,6 +9,7 @@ import httpx
 
 from tallystick.kernel import Clock
 from tallystick.providers.http.addresses import may_be_reached
+from tallystick.providers.http.exchange import tls
 from tallystick.providers.http.settings import Downloads
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -46,7 +47,7 @@ class Downloader:
         self._resolver = resolver
         # A connection is known by its address alone; kept open, it would serve another host of that address.
         limits = httpx.Limits(max_keepalive_connections=0)
-        self._client = httpx.AsyncClient(trust_env=proxy, timeout=httpx.Timeout(settings.timeout), limits=limits)
+        self._client = httpx.AsyncClient(verify=tls(), trust_env=proxy, timeout=settings.timeout, limits=limits)
 
     async def fetch(self, link: str) -> bytes:
         """Return all of the bytes behind a link.

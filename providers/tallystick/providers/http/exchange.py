@@ -1,5 +1,7 @@
 """One HTTP request, sent once: what came back, or how it got lost."""
 
+import functools
+import ssl
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
@@ -61,6 +63,12 @@ class Lost(msgspec.Struct, frozen=True):
 Sent: TypeAlias = Answer | NotSent | Lost
 
 
+@functools.cache
+def tls() -> ssl.SSLContext:
+    """Return what all connections of the process trust: reading the certificates takes a twentieth of a second."""
+    return httpx.create_ssl_context()
+
+
 class Exchange:
     """Sends requests to one API with its key. Nothing is sent twice, no redirect is followed.
 
@@ -74,8 +82,7 @@ class Exchange:
         self._credential = credential
         self._timeouts = settings.timeouts
         self._max_answer = settings.max_answer
-        context = httpx.create_ssl_context()
-        common: dict[str, Any] = {"verify": context, "trust_env": settings.proxy}
+        common: dict[str, Any] = {"verify": tls(), "trust_env": settings.proxy}
         self._fresh = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0), **common)
         self._kept = httpx.AsyncClient(limits=httpx.Limits(max_connections=None), **common)
 

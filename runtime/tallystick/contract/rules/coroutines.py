@@ -41,7 +41,9 @@ def _coroutine_functions(evidence: Evidence) -> set[Scope]:
             one
             for one in plain
             if one not in found
-            and all(isinstance(value, ast.Call) and _gives(value, place, found, evidence) for value, place in one.returns)
+            and all(
+                isinstance(value, ast.Call) and _gives(value, place, found, evidence) for value, place in one.returns
+            )
         }
         grown = bool(more)
         found |= more

@@ -134,7 +134,9 @@ def _arguments(call: ast.Call, method: str) -> Iterator[Finding]:
         yield Finding(
             call.args[most],
             f"ctx.{method} takes {most} positional argument{'s' if most > 1 else ''} at most",
-            f"hand over one list of branches: ctx.{method}([...])" if method in {"parallel", "race"} else "leave it out",
+            f"hand over one list of branches: ctx.{method}([...])"
+            if method in {"parallel", "race"}
+            else "leave it out",
         )
     first = len(call.args) or any(keyword.arg in {"branches", "graph", "text"} for keyword in call.keywords)
     if not first and method != "run":
@@ -185,7 +187,9 @@ def _rebound(scope: Scope) -> Iterator[Finding]:
     for definition in scope.definitions.get(CONTEXT, ()):
         if definition.kind is not Kind.PARAMETER:
             assert isinstance(definition.node, ast.stmt | ast.expr | ast.excepthandler | ast.pattern)
-            yield Finding(definition.node, "ctx is bound to something else here", "use another name; ctx is the context")
+            yield Finding(
+                definition.node, "ctx is bound to something else here", "use another name; ctx is the context"
+            )
 
 
 def _takes_context(function: Scope) -> bool:
@@ -221,7 +225,9 @@ def _call_with_context(function: Scope) -> str:
 
 def _handed_on(name: str, call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
     """Check the arguments of a call that are ctx: they must become a parameter of that name."""
-    given = [argument for argument in (*call.args, *(keyword.value for keyword in call.keywords)) if _is_context(argument)]
+    given = [
+        argument for argument in (*call.args, *(keyword.value for keyword in call.keywords)) if _is_context(argument)
+    ]
     if not given:
         return
     functions = evidence.bounds.callers.functions_of(name, place.scope)

@@ -1,0 +1,64 @@
+"""The host's side of a launch's races: who is running, who has won, whose calls nobody waits for (contract.md, 6.4)."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from tallystick.contract.identity import Identity, Path
+from tallystick.contract.source import SiteFact
+from tallystick.sandbox.frames import Race, Won
+
+
+class _Open(msgspec.Struct):
+    identity: Identity
+    width: int
+    winner: int | None
+    written: bool
+
+
+class RaceBook:
+    """The races of one launch.
+
+    Attributes:
+        invoked: the races that the script has reached.
+    """
+
+    def __init__(self, sites: Mapping[str, SiteFact]) -> None:
+        self.invoked: set[Identity] = set()
+        self._sites = sites
+        self._open: dict[int, _Open] = {}
+        self._lost: set[Path] = set()
+
+    def open(self, frame: Race, winner: int | None) -> Identity:
+        """Take note of a race that starts; ``winner`` is the journalled one."""
+        identity = Identity(frame.site, frame.path, frame.occurrence)
+        self.invoked.add(identity)
+        self._open[frame.id] = _Open(identity, frame.width, winner, written=winner is not None)
+        return identity
+
+    def won(self, frame: Won) -> tuple[Identity, str, int] | None:
+        """Take note of a winner: the race's identity, its fingerprint and width; None where there can be none."""
+        race = self._open.get(frame.id)
+        if race is None or race.winner is not None or frame.winner >= race.width:
+            return None
+        race.winner = frame.winner
+        site, path, occurrence = race.identity.site, race.identity.path, race.identity.occurrence
+        for branch in range(race.width):
+            if branch != frame.winner:
+                self._lost.add((*path, f"{site}:{occurrence}:{branch}"))
+        return race.identity, self._sites[site].fingerprint, race.width
+
+    def written(self, race: int) -> int | None:
+        """Take note that a winner is durable, and return it."""
+        found = self._open[race]
+        found.written = True
+        return found.winner
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether a winner waits to become durable."""
+        return any(race.winner is not None and not race.written for race in self._open.values())
+
+    def is_lost(self, path: Path) -> bool:
+        """Whether a path lies in a branch that lost a race of this launch."""
+        return bool(self._lost) and any(path[: depth + 1] in self._lost for depth in range(len(path)))
