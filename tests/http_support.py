@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import msgspec
 
@@ -13,6 +14,7 @@ from tallystick.providers.http import credentials, profiles
 from tallystick.providers.http.provider import HttpProvider
 from tallystick.providers.http.settings import HttpSettings
 from tallystick.providers.protocol import Absent, Outcome, Sample, Succeeded
+from upstream_faults import Gate
 from upstream_server import Upstream
 
 SECRET = "sk-planted-4f9a7c21d8e0"
@@ -51,14 +53,35 @@ PRICES: dict[str, Any] = {
 }
 
 
+class SwiftTimer:
+    """A timer that only ``SwiftClock.expire`` fires."""
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
 class SwiftClock(SystemClock):
-    """Time in which nobody waits: a sleep is over at once, and the clock has moved on by it."""
+    """Time in which nobody waits: a sleep is over at once, and the clock has moved on by it. No timer fires by itself."""
 
     def __init__(self) -> None:
         self.naps: list[float] = []
+        self._timers: list[SwiftTimer] = []
 
     def monotonic(self) -> float:
         return sum(self.naps)
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> SwiftTimer:  # noqa: ARG002 - the test says when
+        self._timers.append(SwiftTimer(callback))
+        return self._timers[-1]
+
+    def expire(self) -> None:
+        """Let the time of everything that is limited run out."""
+        for timer in self._timers:
+            if timer.callback is not None:
+                timer.callback()
 
     async def sleep(self, seconds: float) -> None:
         await anyio.lowlevel.checkpoint()
@@ -102,6 +125,21 @@ class Rig:
         catalogue.validate_payload(capability, asked)
         return await self.provider.call(capability, asked, key, Sample(seed=seed))
 
+    async def time_out(
+        self, payload: dict[str, Any] | None = None, capability: str = "image.generate", *, gate: Gate
+    ) -> Outcome:
+        """Call, and let the time run out when the upstream holds the request."""
+        outcomes: list[Outcome] = []
+
+        async def call() -> None:
+            outcomes.append(await self.call(payload, capability))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(call)
+            await gate.reached()
+            self.clock.expire()
+        return outcomes[0]
+
     async def track(self, diary: Diary, payload: dict[str, Any] | None = None, *, key: str = "key-1") -> Outcome:
         return await self.provider.call_tracked("image.generate", payload or PROMPT, key, Sample(seed=1), diary)
 
@@ -114,12 +152,15 @@ class Rig:
         return outcome.result
 
 
-def settings_of(upstream_url: str, kind: str, **changes: Any) -> dict[str, Any]:
-    """Return the settings of a profile, or of ``studio``, for an upstream, with ``changes`` on top."""
+def settings_of(upstream_url: str, kind: str, *, priced: bool = True, **changes: Any) -> dict[str, Any]:
+    """Return the settings of a profile, or of ``studio``, for an upstream, with ``changes`` on top.
+
+    ``priced``: whether a profile gets the prices of the upstream; it has none of its own.
+    """
     if kind == "studio":
         base: dict[str, Any] = {**STUDIO, "base_url": f"{upstream_url}/v1"}
     else:
-        operations = {name: {"price": price} for name, price in PRICES[kind].items()}
+        operations = {name: {"price": price} for name, price in PRICES[kind].items() if priced}
         path = "/v1" if kind == "openai" else "/api/v3"
         base = {"profile": kind, "base_url": upstream_url + path, "model": "m-1", "operations": operations}
     return profiles.merged({**base, "downloads": LOOPBACK, "proxy": False}, changes)
@@ -145,6 +186,6 @@ class Rigs:
             await one.provider.close()
 
 
-def operation(name: str = "image.generate", **changes: Any) -> Mapping[str, Any]:
+def operation(name: str = "image.generate", /, **changes: Any) -> Mapping[str, Any]:
     """Return ``changes`` to one operation, as settings have them."""
     return {name: changes}

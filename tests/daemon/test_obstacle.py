@@ -13,8 +13,8 @@ from tallystick.contract.events import (
 )
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
-from tallystick.engine.launch import CANCELLED, INTERRUPTED, STOPPING
 from tallystick.engine.recovery import cut_off, obstacle
+from tallystick.engine.steps import CANCELLED, INTERRUPTED, STOPPING
 
 RUN = "1m4v0q7xk2ab3c"
 

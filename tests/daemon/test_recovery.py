@@ -6,6 +6,7 @@ import pytest
 
 from daemon_support import RefusedError, assert_standing, premises
 from tallystick.engine import fault_points
+from tallystick.engine.messages import Limits
 
 FOUR = """
 async def orchestrate(ctx, args):
@@ -23,12 +24,13 @@ async def orchestrate(ctx, args):
     return await ctx.parallel([shot(number) for number in range(4)])
 """
 SAME = """
-SHOTS = 1
+SHOTS = 3
 
 
 async def orchestrate(ctx, args):
     for number in range(SHOTS):
         await ctx.run("image.generate", {"prompt": "the same"})
+    return "all"
 """
 
 
@@ -74,21 +76,20 @@ async def test_it_is_not_started_again_once_three_launches_in_a_row_were_cut_off
 
 
 async def test_it_goes_on_as_its_latest_launch_was_started() -> None:
-    wider, other = SAME.replace("SHOTS = 1", "SHOTS = 3"), SAME + '    return "other"\n'
+    fewer = SAME.replace("SHOTS = 3", "SHOTS = 1").replace("all", "one")
     async with premises() as place:
         async with place.open(fault=f"{fault_points.COMMITTED}:2") as (daemon, client):
-            run = await client.submit(SAME)
-            assert (await client.end(run)).status == "completed"
-            denied = await client.resume(run, wider)
-            assert (denied.status, denied.reason, denied.revision) == ("stopped", "TS-P005", 1)
-            assert (await client.resume(run, other)).result == "other"
-            await client.begin(run, wider, allow_repeats=True)
+            run = await client.submit(SAME, max_calls=1, repeat_policy="deny")
+            assert (await client.end(run)).reason == "TS-P003"
+            assert (await client.resume(run, fewer)).result == "one"
+            # Back to the first script, with other limits and a leave.
+            await client.begin(run, SAME, limits=Limits(max_calls=9), allow_repeats=True)
             assert await daemon.ended() == -signal.SIGKILL
         async with place.open() as (_, client):
             report = await client.end(run)
-            assert (report.status, report.revision, report.result) == ("completed", 1, None)
+            assert (report.status, report.revision, report.result) == ("completed", 0, "all")
             assert (report.calls.replayed, report.calls.executed) == (2, 1)
-            assert (await client.http.get(f"/v1/runs/{run}/source")).json()["source"] == wider
+            assert (await client.http.get(f"/v1/runs/{run}/source")).json()["source"] == SAME
         assert len(place.hits) == 3
 
 

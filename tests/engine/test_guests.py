@@ -92,7 +92,7 @@ def call(**changes: Any) -> Call:
 @pytest.mark.parametrize(
     ("frames", "said"),
     [
-        ([call(site="orchestrate/#9")], "not a site of this script"),
+        ([call(site="orchestrate/#9")], "orchestrate/#9"),
         ([call(capability="video.generate")], "where the script calls 'image.generate'"),
         ([call(occurrence=1)], "the host counts occurrence 0"),
         ([call(id=2)], "call id 2 after 0"),

@@ -135,6 +135,30 @@ async def test_on_stop_runs_once_after_a_crash_when_the_tasks_are_gone() -> None
     assert log == ["+puppet", "task cancelled", "-puppet"]
 
 
+async def test_on_stop_is_not_cut_off_when_a_task_fails_just_as_a_message_is_done() -> None:
+    log: list[str] = []
+    release = anyio.Event()
+
+    async def fail() -> None:
+        await release.wait()
+        raise Boom
+
+    async def end(_: Puppet) -> None:
+        await anyio.lowlevel.checkpoint()
+        log.append("released")
+
+    child = puppet(log=log, end=end, restart="temporary")
+    async with stage(child) as on, beside() as start:
+        await child.ref.ask(run_task(fail))
+        await on.clock.advance(0)
+        asked = start(child.ref.ask(hold(release)))
+        await on.clock.advance(0)
+        release.set()
+        await on.clock.advance(0)
+        assert isinstance(asked.error, ActorDiedError)
+        assert log == ["+puppet", "-puppet", "released"]
+
+
 async def test_what_fails_after_a_crash_is_noted_on_it() -> None:
     async def fail(_: Puppet) -> None:
         raise ValueError("and the lock is stuck")

@@ -140,9 +140,8 @@ async def test_a_slow_answer_is_unknown_and_is_not_asked_for_again(
     rig: Rigs, capability: str, upstream: Upstream
 ) -> None:
     gate = upstream.hold()
-    provider = rig(upstream, "openai", timeouts={"answer": 0.05})
     payload = PROMPT if capability == "image.generate" else {"prompt": "a poem"}
-    outcome = await provider.call(payload, capability)
+    outcome = await rig(upstream, "openai").time_out(payload, capability, gate=gate)
     assert isinstance(outcome, Unknown)
     assert (outcome.kind, upstream.paid_hits) == ("timeout", 1)
     gate.release()

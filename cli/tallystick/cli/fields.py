@@ -1,4 +1,7 @@
-"""Names and values in two columns."""
+"""Text beside a label, and names and values in two columns.
+
+On a terminal a long text is wrapped under its beginning; in a pipe a line stays a line.
+"""
 
 from collections.abc import Iterable
 
@@ -12,11 +15,25 @@ MIN_WIDTH = 30
 _STYLES = {"error": "red", "warning": "yellow", "next": "cyan"}
 
 
-class Fields:
-    """Names and values (str, foreign text allowed); empty values are left out.
+class Labelled:
+    """A text that hangs from a label; further lines of it are indented by ``indent``, the label's width by default."""
 
-    On a terminal long values are wrapped under their beginning; in a pipe a line stays a line.
-    """
+    def __init__(self, label: Text, text: Text, indent: int | None = None) -> None:
+        self._label = label
+        self._text = text
+        self._indent = len(label) if indent is None else indent
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        room = max(MIN_WIDTH, options.max_width - len(self._label))
+        label = self._label
+        for line in self._text.wrap(console, room) if console.is_terminal else self._text.split("\n"):
+            line.rstrip()
+            yield Text.assemble(label, line)
+            label = Text(" " * self._indent)
+
+
+class Fields:
+    """Names and values (str, foreign text allowed); empty values are left out."""
 
     def __init__(self, rows: Iterable[tuple[str, str]]) -> None:
         self._rows = [(name, plain(value)) for name, value in rows if value]
@@ -24,9 +41,4 @@ class Fields:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = max((len(name) for name, _ in self._rows), default=0)
         for name, value in self._rows:
-            label = f"  {name:<{width}}  "
-            text = Text(value, _STYLES.get(name, ""))
-            room = max(MIN_WIDTH, options.max_width - len(label))
-            for line in text.wrap(console, room) if console.is_terminal else text.split("\n"):
-                yield Text.assemble((label, "dim"), line)
-                label = " " * len(label)
+            yield Labelled(Text(f"  {name:<{width}}  ", "dim"), Text(value, _STYLES.get(name, "")))

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from tallystick.cli.excerpts import excerpt, split_lines
-from tallystick.cli.terminal import plain
-from tallystick.contract.source import Counterexample, Span, Violation
+from tallystick.cli.excerpts import Quotation, split_lines
+from tallystick.cli.fields import Labelled
+from tallystick.cli.terminal import count, plain
+from tallystick.engine.messages import Conflict, Diagnostic, Excerpt, Region
 
 
 class NamedSource(msgspec.Struct, frozen=True):
@@ -18,34 +20,31 @@ class NamedSource(msgspec.Struct, frozen=True):
     text: str
 
     def lines(self) -> list[str]:
-        """Return the lines as the spans count them."""
+        """Return the lines as the regions count them."""
         return split_lines(self.text)
 
 
-def violation(found: Violation, source: NamedSource) -> Text:
+def violation(found: Diagnostic, source: NamedSource) -> RenderableType:
     """Show one violation: what is wrong, where, and what to write instead."""
-    error = found.severity == "error"
-    text = _headline(found.severity, found.rule, found.message, "bold red" if error else "bold yellow")
-    text.append("\n").append_text(
-        excerpt(source.lines(), found.span, source.name, "bold red" if error else "bold yellow")
-    )
-    return _closing(text, found.hint)
+    style = "bold red" if found.severity == "error" else "bold yellow"
+    headline = _headline(found.severity, found.rule, found.message, style)
+    return Group(headline, Quotation(source.lines(), found, source.name, style), *_footnotes(help=found.hint))
 
 
-def counterexample(found: Counterexample, old: NamedSource, new: NamedSource) -> Text:
+def counterexample(found: Conflict, old: NamedSource, new: NamedSource) -> RenderableType:
     """Show one counterexample: the committed call, what the rewrite has in its place, the legal alternative."""
-    text = _headline("error", found.kind, found.message, "bold red")
-    text.append(f"\n   committed at {plain(found.site)}:", "dim")
-    text.append("\n").append_text(_quoted(old, found.old_span, found.old_text, "bold green"))
-    if found.new_span is not None:
-        text.append("\n   in the rewrite:", "dim")
-        text.append("\n").append_text(_quoted(new, found.new_span, found.new_text or "", "bold red"))
-    if found.moved_to is not None and found.moved_to not in found.message:
-        text.append("\n   = ", "blue").append(f"note: an equal call stands at {plain(found.moved_to)}")
-    return _closing(text, found.hint)
+    parts: list[RenderableType] = [
+        _headline("error", found.kind, found.message, "bold red"),
+        Text(f"   committed at {plain(found.site)}:", "dim"),
+        _quoted(old, found.old, "bold green"),
+    ]
+    if found.new is not None:
+        parts += [Text("   in the rewrite:", "dim"), _quoted(new, found.new, "bold red")]
+    moved = found.moved_to if found.moved_to is not None and found.moved_to not in found.message else None
+    return Group(*parts, *_footnotes(note=f"an equal call stands at {moved}" if moved else "", help=found.hint))
 
 
-def verdict(violations: Sequence[Violation]) -> Text:
+def verdict(violations: Sequence[Diagnostic]) -> Text:
     """Sum the checker's findings up in one line."""
     errors = sum(found.severity == "error" for found in violations)
     parts = [count(errors, "error"), count(len(violations) - errors, "warning")]
@@ -53,42 +52,39 @@ def verdict(violations: Sequence[Violation]) -> Text:
     return Text(said or "no findings", "bold red" if errors else "bold green")
 
 
-def count(number: int, noun: str) -> str:
-    """Return ``1 error``, ``2 errors``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def from_details(details: Any, code: str) -> tuple[tuple[Violation, ...], tuple[Counterexample, ...]]:
+def from_details(details: Any, code: str) -> tuple[tuple[Diagnostic, ...], tuple[Conflict, ...]]:
     """Read what a refusal carries, by its code; a detail of another shape is left to the error's message."""
-    kinds: dict[str, Any] = {"TS-C001": tuple[Violation, ...], "TS-G001": tuple[Counterexample, ...]}
+    kinds: dict[str, Any] = {"TS-C001": tuple[Diagnostic, ...], "TS-G001": tuple[Conflict, ...]}
     if details is None or code not in kinds:
         return (), ()
     found = msgspec.convert(details, kinds[code])
     return (found, ()) if code == "TS-C001" else ((), found)
 
 
-def _headline(severity: str, label: str, message: str, style: str) -> Text:
-    return Text.assemble((f"{severity}[{label}]", style), ": ", (plain(message), "bold"))
+def _headline(severity: str, label: str, message: str, style: str) -> Labelled:
+    return Labelled(Text.assemble((f"{severity}[{label}]", style), ": "), Text(plain(message), "bold"), indent=2)
 
 
-def _closing(text: Text, hint: str) -> Text:
-    if hint:
-        text.append("\n   = ", "blue").append("help: " + plain(hint).replace("\n", "\n     "))
-    return text
+def _footnotes(**notes: str) -> list[Labelled]:
+    return [
+        Labelled(Text.assemble(("   = ", "blue"), f"{name}: "), Text(plain(text)), indent=5)
+        for name, text in notes.items()
+        if text
+    ]
 
 
-def _quoted(source: NamedSource, span: Span, quoted: str, style: str) -> Text:
-    """Show the span in its source, or the bare expression where the source at hand is another revision."""
-    lines = source.lines()
-    if _cut(lines, span) == split_lines(quoted):
-        return excerpt(lines, span, source.name, style)
-    own = [""] * (span.line - 1) + [" " * span.column + quoted.split("\n", 1)[0], *split_lines(quoted)[1:]]
-    return excerpt(own, span, "an earlier revision", style)
+def _quoted(source: NamedSource, excerpt: Excerpt, style: str) -> Quotation:
+    """Quote from the source, or the bare expression where the source at hand is another revision."""
+    lines, own = source.lines(), split_lines(excerpt.text)
+    if _cut(lines, excerpt) == own:
+        return Quotation(lines, excerpt, source.name, style)
+    placed = [""] * (excerpt.line - 1) + [" " * excerpt.column + own[0], *own[1:]]
+    return Quotation(placed, excerpt, "an earlier revision", style)
 
 
-def _cut(lines: Sequence[str], span: Span) -> list[str]:
-    cut = list(lines[span.line - 1 : span.end_line])
+def _cut(lines: Sequence[str], region: Region) -> list[str]:
+    cut = list(lines[region.line - 1 : region.end_line])
     if cut:
-        cut[-1] = cut[-1][: span.end_column]
-        cut[0] = cut[0][span.column :]
+        cut[-1] = cut[-1][: region.end_column]
+        cut[0] = cut[0][region.column :]
     return cut

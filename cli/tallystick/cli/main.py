@@ -7,8 +7,6 @@ Every command takes `--json`; exit statuses are listed in architecture.md, secti
 import io
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -100,6 +98,9 @@ def _report(error: TallyError, *, as_json: bool) -> int:
 
 def _report_internal(error: Exception, *, as_json: bool) -> int:
     """Report a mistake of our own with the standard library alone: what is broken may be anything else."""
+    import tempfile
+    import traceback
+
     with tempfile.NamedTemporaryFile("w", prefix="tally-error-", suffix=".txt", delete=False) as file:
         traceback.print_exception(error, file=file)
     message = f"internal error, {type(error).__name__}: {error}"

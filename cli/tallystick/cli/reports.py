@@ -8,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tallystick.cli.fields import Fields
-from tallystick.cli.findings import count
-from tallystick.cli.terminal import money, plain
+from tallystick.cli.terminal import count, money, plain
 from tallystick.cli.values import compact, pretty
 from tallystick.contract.identity import Identity
 from tallystick.engine.messages import (

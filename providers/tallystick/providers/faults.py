@@ -1,6 +1,7 @@
 """Failures on demand: ``image.generate:4:invalid_request`` fails the 4th execution of that capability in a run."""
 
 import functools
+import re
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -13,6 +14,7 @@ FaultKind: TypeAlias = FailureKind | Literal["unknown"]
 
 KINDS: tuple[FaultKind, ...] = (*get_args(FailureKind), "unknown")
 
+_EXECUTION = re.compile(r"[1-9][0-9]{0,8}")
 _TEXTS: dict[FaultKind, str] = {
     "invalid_request": "the request is not one that this model takes",
     "unauthorized": "the key is not valid for this model",
@@ -60,7 +62,7 @@ def parse_fault(text: str) -> Fault:
         )
     execution, kind, *words = rest
     catalogue.spec(capability)
-    if not (execution.isascii() and execution.isdecimal() and int(execution) > 0):
+    if not _EXECUTION.fullmatch(execution):
         raise ValueError(f'"{text}": the execution is "{execution}", and must be a whole number from 1')
     if kind not in _TEXTS:
         meant = shapes.nearest(kind, KINDS)

@@ -24,7 +24,8 @@ from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Definition
 from tallystick.contract.survey import Survey
 
 _MOST_DEPTH = 60
-_MOST_STEPS = 20_000
+_MOST_STEPS = 5_000
+_PATIENCE = 500
 _BRANCHES = {"parallel": "branches", "race": "branches", "pipeline": "items", "dag": "graph"}
 
 
@@ -59,6 +60,10 @@ class Bounds:
     def length(self, node: ast.expr, place: Place) -> Number:
         """Return how long the value of an expression can be."""
         return self.number(node, place, Measure.LENGTH)
+
+    def may_be_set(self, node: ast.expr, place: Place) -> bool:
+        """Whether the value of an expression may be a set."""
+        return self.number(node, place, Measure.UNORDERED) == 1
 
     def width(self, fanout: ast.Call, place: Place) -> Number:
         """Return how many branches a fanout at ``place`` can have."""
@@ -117,11 +122,14 @@ class Bounds:
         return INF
 
     def is_final(self, bound: Number, before: int) -> bool:
-        """Whether a bound would be found again: it is finite, or no part of it was given up since ``before``."""
-        return bound < INF or self.given_up == before
+        """Whether a bound is to be kept: it is finite, or no part of it was given up since ``before``.
+
+        A question that has taken long keeps every answer, so that no script can keep the checker busy.
+        """
+        return bound < INF or self.given_up == before or self._steps > _PATIENCE
 
     def may_go_on(self) -> bool:
-        """Whether there is work and depth left for this question: no script may keep the checker busy."""
+        """Whether there is work and depth left for the question that was asked from outside."""
         if self.depth == 0:
             self._steps = 0
         self._steps += 1
@@ -210,7 +218,7 @@ class Bounds:
         for one in self.changes.elsewhere(scope, name):
             owner = one.place.scope.resolve(one.name) or scope
             effect = self.flow.effect(self.query(owner, one.name, measure, path), one)
-            if effect.is_constant and self._is_changed_here(scope, name):
+            if effect.is_constant and measure is not Measure.UNORDERED and self._is_changed_here(scope, name):
                 return INF  # set by another function and changed by its own: in which order is not known
             bound = max(bound, effect.base)
             if effect.gain > 0:

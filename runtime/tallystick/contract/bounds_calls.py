@@ -16,6 +16,7 @@ _SAME_ITEMS_METHODS = frozenset({"copy", "keys"})
 _NOT_LONGER_METHODS = frozenset(
     {"strip", "lstrip", "rstrip", "intersection", "difference", "removeprefix", "removesuffix"}
 )
+_SET_ALGEBRA = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
 _SPLITTERS = frozenset({"split", "rsplit"})
 
 
@@ -50,6 +51,8 @@ class Calls:
     ) -> Effect:
         arguments = node.args
         first = arguments[0] if arguments and not isinstance(arguments[0], ast.Starred) else None
+        if measure is Measure.UNORDERED and not path:
+            return constant(1) if name in {"set", "frozenset"} else UNBOUNDED
         match name:
             case "range":
                 return constant(self._range(node, place, measure, path))
@@ -114,7 +117,7 @@ class Calls:
         values, plain = self._bounds.values, not node.keywords
         if any(isinstance(argument, ast.Starred) for argument in node.args) or not node.args:
             return UNBOUNDED
-        if len(node.args) == 1:
+        if len(node.args) == 1 and measure is not Measure.UNORDERED:
             effect = values.evaluate(node.args[0], place, measure, (Part.EACH, *path))
             for keyword in node.keywords:
                 if keyword.arg == "default":
@@ -215,12 +218,14 @@ class Calls:
             for default in node.args[1:]:
                 found = found.join(values.evaluate(default, place, measure, path))
             return found
-        if method in {"items", "values"}:
+        if method in {"items", "values"} and (path or measure is not Measure.UNORDERED):
             if not path:
                 return values.evaluate(receiver, place, measure, (), about)
             return constant(self._of_view(method, receiver, place, measure, path))
         if method == "fromkeys" and node.args and not path:
             return values.evaluate(node.args[0], place, measure)
+        if measure is Measure.UNORDERED and not path and method not in {"get", "pop", "setdefault"}:
+            return values.evaluate(receiver, place, measure) if method in _SET_ALGEBRA else UNBOUNDED
         if method == "union":
             effect = values.evaluate(receiver, place, measure, path, about)
             for other in node.args:

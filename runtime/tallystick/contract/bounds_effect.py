@@ -28,6 +28,7 @@ class Measure(Enum):
     SHORTNESS = "the length, negated"
     UPPER = "the value"
     LOWER = "the value, negated"
+    UNORDERED = "1 for a set"
 
     @property
     def negated(self) -> "Measure":
@@ -40,6 +41,7 @@ _NEGATED = {
     Measure.SHORTNESS: Measure.LENGTH,
     Measure.UPPER: Measure.LOWER,
     Measure.LOWER: Measure.UPPER,
+    Measure.UNORDERED: Measure.UNORDERED,
 }
 
 
@@ -114,6 +116,11 @@ class Effect(NamedTuple):
 NOTHING = Effect(0, NEVER)
 """Nothing happens to the bound."""
 UNBOUNDED = Effect(NEVER, INF)
+
+
+def known(effect: Effect, measure: Measure) -> Effect:
+    """Return the effect as an answer to ``measure``: what nothing is known of is not taken for a set."""
+    return Effect(effect.gain, NEVER) if measure is Measure.UNORDERED and effect.base == INF else effect
 
 
 def constant(number: Number) -> Effect:

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, UNBOUNDED, Effect, Measure, constant
+from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, UNBOUNDED, Effect, Measure, constant, known
 from tallystick.contract.bounds_tests import Limits
 from tallystick.contract.scopes import Block, Definition, Kind, Part, Place, Scope, Steps
 
@@ -179,6 +179,9 @@ class Flow:
 
     def effect(self, query: Query, definition: Definition) -> Effect:
         """Return what one definition or change does to the quantity."""
+        return known(self._effect(query, definition), query.measure)
+
+    def _effect(self, query: Query, definition: Definition) -> Effect:
         bounds, value, place = self._bounds, definition.value, definition.place
         scope, name, measure, path = query
         match definition.kind:

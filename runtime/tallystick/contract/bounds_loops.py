@@ -39,6 +39,7 @@ class Loops:
             if loop in self._under_way:
                 return self._bounds.give_up()
             self._under_way.add(loop)
+            self._bounds.may_go_on()
             before, depth = self._bounds.given_up, self._bounds.depth
             self._bounds.depth += 1
             caps = [Cap(-1, INF), *self._compute(loop)]
@@ -79,14 +80,20 @@ class Loops:
             total = times(total, self._bounds.number(generator.iter, inside if number else place, Measure.LENGTH))
         return total
 
-    def extends_itself(self, loop: ast.For | ast.AsyncFor, place: Place) -> bool:
-        """Whether a ``for`` appends to the very list it goes through, so that it need not end."""
-        for scope, name in self._bounds.changes.origins(loop.iter, place):
+    def extends_itself(self, loop: ast.For | ast.AsyncFor, place: Place, *, surely: bool = False) -> bool:
+        """Whether a ``for`` may append to the very list it goes through, so that it need not end.
+
+        With ``surely``, only if what it goes through is a list: ``text += "."`` makes another string each time.
+        """
+        changes = self._bounds.changes
+        for scope, name in changes.origins(loop.iter, place):
             query = self._bounds.query(scope, name, Measure.LENGTH)
-            changes = list(scope.changes.get(name, ()))
-            if self._bounds.changes.is_list(scope, name):
-                changes += [one for one in scope.definitions[name] if one.kind is Kind.AUGMENT]
-            for change in changes:
+            for change in (*scope.changes.get(name, ()), *scope.definitions.get(name, ())):
+                if change.kind is Kind.AUGMENT:
+                    if surely and not changes.is_list(scope, name):
+                        continue
+                elif change.kind is not Kind.CHANGE:
+                    continue
                 if change.place.function is place.function and loop in change.place.loops():
                     if self._bounds.flow.effect(query, change).gain > 0:
                         return True

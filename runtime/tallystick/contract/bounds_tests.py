@@ -39,7 +39,7 @@ class Limits:
 
     def mentions(self, test: ast.expr, query: "Query") -> bool:
         """Whether a condition compares or tests the query's variable."""
-        if query.path:
+        if query.path or query.measure is Measure.UNORDERED:
             return False
         match test:
             case ast.BoolOp():
@@ -53,7 +53,7 @@ class Limits:
     def limit(self, test: ast.expr, query: "Query", place: Place, *, holds: bool) -> Number:
         """Return a bound of the query from a condition that holds at ``place``, or does not; INF if it says none."""
         match test:
-            case _ if query.path:
+            case _ if query.path or query.measure is Measure.UNORDERED:
                 return INF
             case ast.UnaryOp(op=ast.Not()):
                 return self.limit(test.operand, query, place, holds=not holds)

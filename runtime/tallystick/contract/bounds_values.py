@@ -19,6 +19,7 @@ from tallystick.contract.bounds_effect import (
     Number,
     clamped,
     constant,
+    known,
     plus,
     times,
 )
@@ -70,10 +71,12 @@ class Values:
             effect = self._part(node, place, measure, path, about)
         elif measure is Measure.LENGTH or measure is Measure.SHORTNESS:
             effect = self._length(node, place, measure, about)
+        elif measure is Measure.UNORDERED:
+            effect = self._unordered(node, place, about)
         else:
             effect = self._number(node, place, measure, about)
         bounds.depth -= 1
-        return effect
+        return known(effect, measure)
 
     def _same(
         self, node: ast.Await | ast.NamedExpr, place: Place, measure: Measure, path: Steps, about: "Query | None"
@@ -111,7 +114,7 @@ class Values:
         if measure is Measure.LENGTH:
             whole = self.evaluate(node.value, place, measure, (), about)
             return whole.least(constant(self._slice(index, place)))
-        return constant(0) if measure is Measure.SHORTNESS else UNBOUNDED
+        return constant(0) if measure is Measure.SHORTNESS else UNBOUNDED  # a slice is never a set
 
     def _name(self, node: ast.Name, place: Place, measure: Measure, path: Steps, about: "Query | None") -> Effect:
         scope = place.scope.resolve(node.id)
@@ -221,6 +224,20 @@ class Values:
             return {"": exact}
         return {node.id if isinstance(node, ast.Name) else f"?{id(node)}": 1}
 
+    def _unordered(self, node: ast.expr, place: Place, about: "Query | None") -> Effect:
+        """Return whether the value may be a set."""
+        if isinstance(node, ast.Set | ast.SetComp):
+            return constant(1)
+        if isinstance(node, ast.BinOp):
+            return self.operate(
+                node.op,
+                lambda asked: self.evaluate(node.left, place, asked, (), about),
+                lambda asked: self.evaluate(node.right, place, asked, (), about),
+                Measure.UNORDERED,
+                (),
+            )
+        return UNBOUNDED
+
     # Numbers
 
     def _number(self, node: ast.expr, place: Place, measure: Measure, about: "Query | None") -> Effect:
@@ -255,6 +272,9 @@ class Values:
         """Return the bound of ``left operator right``, from functions that give the bound of either side."""
         if path:
             return left(measure).join(right(measure)) if isinstance(operator, ast.Add | ast.BitOr) else left(measure)
+        if measure is Measure.UNORDERED:
+            algebra = isinstance(operator, ast.BitOr | ast.BitAnd | ast.BitXor | ast.Sub)
+            return left(measure).join(right(measure)) if algebra else UNBOUNDED
         if measure is Measure.SHORTNESS:
             return left(measure).plus(right(measure)) if isinstance(operator, ast.Add) else constant(0)
         if measure is Measure.LENGTH:

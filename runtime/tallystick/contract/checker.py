@@ -64,7 +64,7 @@ def check_tree(
     for rule in rules:
         for kind in rule.nodes:
             table[kind].append(rule)
-    found = survey(tree, {*table, *_LOOPS})
+    found = survey(tree, {*table, *_LOOPS, *(kind for rule in rules for kind in rule.sees)})
     bounds = Bounds(found)
     evidence = Evidence(found, bounds, positions, envelope, catalogue)
     violations = {

@@ -34,6 +34,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
     all_repeats: bool = False
     repeats: frozenset[Identity] = frozenset()
+    retried: frozenset[Identity] = frozenset()
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -120,7 +121,7 @@ def decide(
         return _divergence(call, record, history)
     attempt = history.latest_attempt.get(call.identity)
     if attempt is not None:
-        again = _known_failure(call, attempt)
+        again = _known_failure(call, attempt, retried=call.identity in terms.allowance.retried)
         if again is not None:
             return again
         if attempt.open:
@@ -230,13 +231,13 @@ def fits_budget(envelope: Envelope, spent: int, held: int, estimate: int) -> boo
     return envelope.budget is None or spent + held + estimate <= envelope.budget
 
 
-def _known_failure(call: CallRequest, attempt: Attempt) -> ReplayFailure | None:
+def _known_failure(call: CallRequest, attempt: Attempt, *, retried: bool) -> ReplayFailure | None:
     """Return the failure that stays one: survived, or paid for without a usable answer (contract.md, 6, rule 3)."""
     started, ended = attempt.started, attempt.ended
     if ended is None or (started.capability, started.digest, started.take) != (call.capability, call.digest, call.take):
         return None
     paid = attempt.state == "unusable" and started.effect == "side_effecting"
-    if paid or (attempt.survived and attempt.state in ("failed", "unknown", "unusable")):
+    if paid or (attempt.survived and not retried and attempt.state in ("failed", "unknown", "unusable")):
         return ReplayFailure(ended.kind or "unavailable", ended.text)
     return None
 

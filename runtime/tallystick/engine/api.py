@@ -36,6 +36,8 @@ from tallystick.engine.messages import (
     ErrorBody,
     GateReport,
     GateRequest,
+    PlanReport,
+    PlanRequest,
     Progress,
     ReconcileRequest,
     ResumeRequest,
@@ -131,6 +133,12 @@ async def gate(host: Host, run: str, data: GateRequest) -> GateReport:
     return await host.service.gate(host.service.library.resolve(run), data)
 
 
+@_post("/v1/runs/{run:str}/plan", status_code=200)
+async def plan(host: Host, run: str, data: PlanRequest) -> PlanReport:
+    """Say what a resume would do, without spending anything."""
+    return await host.service.plan(host.service.library.resolve(run), data)
+
+
 @_post("/v1/runs/{run:str}/resume", status_code=201)
 async def resume(host: Host, run: str, data: ResumeRequest) -> RunReport:
     """Go on with a run."""
@@ -211,10 +219,10 @@ def _on_http_error(_: HttpRequest[Any, Any, Any], error: HTTPException) -> Respo
             "pass large data as artifacts, by reference",
         )
         return _body(info, error.status_code)
-    extra = getattr(error, "extra", None)
-    wrong = "; ".join(str(item.get("message", item)) for item in extra) if isinstance(extra, list) else ""
-    text = f"{error.detail} {wrong}".strip()
-    return _body(ErrorInfo("TS-U001", f"the request was not understood: {text}", _SEE_SCHEMA), error.status_code)
+    found = error.extra if isinstance(error.extra, list) else []
+    wrong = [": ".join(filter(None, (item.get("key"), item.get("message")))) for item in found] or [error.detail]
+    info = ErrorInfo("TS-U001", f"the request was not understood: {'; '.join(wrong)}", _SEE_SCHEMA)
+    return _body(info, error.status_code)
 
 
 def _on_deep_nesting(_: HttpRequest[Any, Any, Any], __: RecursionError) -> Response[ErrorBody]:
@@ -249,6 +257,7 @@ def create_app(host: Host) -> Litestar:
             show,
             source,
             gate,
+            plan,
             resume,
             cancel,
             attempts,
@@ -266,7 +275,10 @@ def create_app(host: Host) -> Litestar:
             Exception: _on_fault,
         },
         openapi_config=OpenAPIConfig(
-            title="tallystick", version=version("tallystick"), render_plugins=[JsonRenderPlugin()]
+            title="tallystick",
+            version=version("tallystick"),
+            render_plugins=[JsonRenderPlugin()],
+            use_handler_docstrings=True,
         ),
         request_max_body_size=MAX_BODY,
         signature_namespace={"Host": Host},

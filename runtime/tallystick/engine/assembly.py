@@ -18,6 +18,7 @@ from tallystick.engine.launches import Launches
 from tallystick.engine.library import Library
 from tallystick.engine.messages import ResumeRequest
 from tallystick.engine.operator import Operator
+from tallystick.engine.planner import Planner
 from tallystick.engine.recovery import cut_off, obstacle
 from tallystick.engine.rows import row_of
 from tallystick.engine.service import Service
@@ -57,6 +58,8 @@ async def running(
             keeper=engine.keeper,
             launches=Launches(journal, library, engine, clock),
             gate=engine.gate.ref,
+            planner=Planner(engine.pool, engine.keeper, clock),
+            make_launch=engine.launch,
             clock=clock,
         )
         resumable = await recover(service, store, clock)

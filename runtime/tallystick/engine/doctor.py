@@ -1,9 +1,9 @@
 """What the daemon looks at when somebody asks how it is."""
 
-import secrets
 import shutil
 import stat
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -14,9 +14,13 @@ from tallystick.engine.messages import DoctorCheck, DoctorReport
 from tallystick.engine.tree import Engine
 from tallystick.kernel import Clock
 from tallystick.providers.registry import ProviderSetupError
-from tallystick.sandbox.protocol import Limits, SandboxError
+from tallystick.sandbox.frames import Done, FrameError, Start, ToHost
+from tallystick.sandbox.protocol import EndOfGuest, Exit, SandboxError
 
 LOW_DISK = 512 << 20
+#: Seconds for a script that does nothing.
+SCRIPT_TIME = 10.0
+_SCRIPT = "async def orchestrate(ctx, args): return None\n"
 EARLIEST_CLOCK = 1_750_000_000.0  # 2025: a clock before the product was written is wrong
 
 
@@ -73,13 +77,23 @@ class Doctor:
         )
 
     async def _sandbox(self) -> DoctorCheck:
-        driver = self._engine.pool.driver
+        pool, name = self._engine.pool, self._engine.driver_name
         try:
-            guest = await driver.open(Limits(), secrets.token_hex(16))
+            guest = await pool.open(lambda nonce: Start(nonce=nonce, source=_SCRIPT, args=None))
         except SandboxError as error:
             return DoctorCheck("sandbox", ok=False, detail=str(error), hint="see docs/sandbox.md")
-        await guest.kill()
-        return DoctorCheck("sandbox", ok=True, detail=f"{driver.name}: a guest started and confined itself")
+        last: list[ToHost] = []
+        with suppress(EndOfGuest, FrameError), anyio.move_on_after(SCRIPT_TIME):
+            last = await guest.sandbox.receive()
+        exit_ = await guest.sandbox.kill()
+        if last and isinstance(last[-1], Done):
+            return DoctorCheck("sandbox", ok=True, detail=f"{name}: a guest confined itself and ran a script")
+        return DoctorCheck(
+            "sandbox",
+            ok=False,
+            detail=f"{name}: a guest started, but could not run a script of one line ({exit_.cause}{_said(exit_)})",
+            hint="raise memory_mb or cpu_seconds under [sandbox] in the configuration",
+        )
 
     async def _providers(self) -> DoctorCheck:
         names = sorted({policy.provider for policy in self._engine.policies.values()})
@@ -98,3 +112,8 @@ class Doctor:
             detail=f"{now:.0f} s since 1970",
             hint="" if now > EARLIEST_CLOCK else "set the system's clock: run ids and records carry it",
         )
+
+
+def _said(exit_: Exit) -> str:
+    text = exit_.text.strip()
+    return f": {text[-200:]}" if text else ""

@@ -23,8 +23,6 @@ from tallystick.engine.steps import (
 from tallystick.sandbox.frames import MAX_RESULT, Crash, Done
 from tallystick.sandbox.protocol import Exit
 
-#: The gravest stop is the run's reason: divergence, then unresolved, then denial, then the rest.
-_GRAVITY = ("TS-D", "TS-A", "TS-P", "TS-S", "TS-R", "TS-N")
 _STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", INTERRUPTED: "interrupted", STOPPING: "interrupted"}
 
 
@@ -119,11 +117,6 @@ def _tail(exit_: Exit) -> str:
 def is_denial(stop: Stop) -> bool:
     """Whether a stop is a denial by policy."""
     return stop.code.startswith("TS-P")
-
-
-def gravity(stop: Stop) -> int:
-    """Rank a stop: 0 is the gravest."""
-    return next((rank for rank, prefix in enumerate(_GRAVITY) if stop.code.startswith(prefix)), len(_GRAVITY))
 
 
 def _script_error(crash: Crash) -> ErrorInfo:

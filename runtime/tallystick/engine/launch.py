@@ -13,6 +13,7 @@ from tallystick.contract.events import RevisionAdded
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity, Path
 from tallystick.contract.payload import PayloadError, digest
+from tallystick.contract.plan import gravity
 from tallystick.contract.prefix import orphans
 from tallystick.contract.runtime_rule import (
     Allowance,
@@ -26,7 +27,7 @@ from tallystick.contract.runtime_rule import (
     decide,
     race_divergence,
 )
-from tallystick.engine.ending import Ending, breach, ending_of, exit_stop, gravity, is_denial
+from tallystick.engine.ending import Ending, breach, ending_of, exit_stop, is_denial
 from tallystick.engine.race_book import RaceBook
 from tallystick.engine.steps import (
     CommittedCall,
@@ -44,7 +45,7 @@ from tallystick.engine.steps import (
     StoppedCall,
     WriteWinner,
 )
-from tallystick.sandbox.frames import WINDOW, Call, Crash, Done, Log, Race, Ready, ToHost, Won
+from tallystick.sandbox.frames import WINDOW, Call, Crash, Done, Log, Race, Ready, Synced, ToHost, Won
 from tallystick.sandbox.protocol import Exit
 
 LOG_LIMIT = 256 << 10
@@ -129,8 +130,8 @@ class Launch:
                     return self.breach(f"a {type(frame).__name__} frame with {waiting} calls in flight")
                 self._end = frame
                 return Finished()
-            case Ready():
-                return self.breach("a second Ready frame")
+            case Ready() | Synced():
+                return self.breach(f"a {type(frame).__name__} frame, which nobody had asked for")
 
     def _on_call(self, frame: Call) -> Step | None:
         identity = Identity(frame.site, frame.path, frame.occurrence)

@@ -46,8 +46,10 @@ class Launcher(Protocol):
     def cancel(self, run: str, stop: Stop) -> None:
         """Tell the actor of a run to stop."""
 
-    def launch(self, live: LiveRun, started: LaunchStarted, revision: RevisionAdded, allowance: Allowance) -> Launch:
-        """Build the launch's state machine."""
+    def launch(
+        self, history: History, envelope: Envelope, number: int, revision: RevisionAdded, allowance: Allowance
+    ) -> Launch:
+        """Build a launch's state machine."""
 
 
 class NextLaunch(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,7 +134,9 @@ class Launches:
             self._library.forget(history.run)
             raise
         live = LiveRun(history, following.envelope, faults=following.faults, latency=following.latency)
-        launch = self._launcher.launch(live, started, following.revision, following.allowance)
+        launch = self._launcher.launch(
+            history, following.envelope, started.launch, following.revision, following.allowance
+        )
         live.accepts_work = lambda: launch.accepts_work
         self.live[history.run] = live
         await self._launcher.start(live, launch, following.annotated, lambda: self._ended(history.run))

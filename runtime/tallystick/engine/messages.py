@@ -4,18 +4,13 @@ The command line imports this module and nothing else of the engine. Money is do
 shown and not summed; the engine counts micro-dollars. Times are Unix seconds.
 """
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
-
-#: What the journal can hold of a number that a client chooses.
-Seed: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-Seconds: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
-Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1_000_000)]
 
 ConflictKind: TypeAlias = Literal["unresolved_moved", "removed", "capability_changed", "call_changed"]
 Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "idle"]
@@ -63,10 +58,10 @@ class CheckRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limits: Limits | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A stretch of a script: lines from 1, columns from 0 in characters, the end exclusive, as Python's ``ast`` counts.
+class Region(msgspec.Struct, frozen=True):
+    """A stretch of a script: lines count from 1, columns from 0 and in characters, the end is exclusive.
 
-    So a stretch of one line is ``lines[line - 1][column:end_column]``.
+    So one within a line is ``lines[line - 1][column:end_column]``.
     """
 
     line: int
@@ -75,7 +70,7 @@ class Place(msgspec.Struct, frozen=True):
     end_column: int
 
 
-class Finding(Place, frozen=True, kw_only=True):
+class Diagnostic(Region, frozen=True, kw_only=True):
     """One violation: which rule, where, what is wrong, and what to write instead."""
 
     rule: str
@@ -84,7 +79,7 @@ class Finding(Place, frozen=True, kw_only=True):
     hint: str
 
 
-class Excerpt(Place, frozen=True, kw_only=True):
+class Excerpt(Region, frozen=True, kw_only=True):
     """A stretch of a script with its text."""
 
     text: str
@@ -105,7 +100,7 @@ class Conflict(msgspec.Struct, frozen=True, kw_only=True):
     moved_to: str | None = None
 
 
-class Site(Place, frozen=True, kw_only=True):
+class Site(Region, frozen=True, kw_only=True):
     """A call or race, and how often it can be reached in a launch and under one path; None where nothing is proved."""
 
     site: str
@@ -116,14 +111,14 @@ class Site(Place, frozen=True, kw_only=True):
     per_path: int | None
 
 
-class Fanout(Place, frozen=True, kw_only=True):
+class Fanout(Region, frozen=True, kw_only=True):
     """A fanout, and how wide it is at most."""
 
     kind: str
     width: int | None
 
 
-class Loop(Place, frozen=True, kw_only=True):
+class Loop(Region, frozen=True, kw_only=True):
     """A loop or comprehension, and how often it goes round at most."""
 
     kind: str
@@ -144,7 +139,7 @@ class CheckReport(msgspec.Struct, frozen=True):
     """The checker's verdict; ``valid`` is the absence of errors."""
 
     valid: bool
-    violations: tuple[Finding, ...]
+    violations: tuple[Diagnostic, ...]
     facts: Facts | None = None
 
 
@@ -155,9 +150,9 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     args: Any = None
     name: str = "script"
     limits: Limits = Limits()
-    seed: Seed = 0
+    seed: int = 0
     faults: tuple[str, ...] = ()
-    latency: Seconds = 0.0
+    latency: float = 0.0
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,8 +164,55 @@ class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proceed: bool = False
     allow_repeats: bool = False
     allowed_repeats: tuple[Identity, ...] = ()
+    retry_failed: tuple[Identity, ...] = ()
+    preflight: bool = True
+    who: str = "an operator"
     faults: tuple[str, ...] | None = None
-    latency: Seconds | None = None
+    latency: float | None = None
+
+
+class PlanRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ask what a resume would do: with the run's script and args, or with others."""
+
+    source: str | None = None
+    args: Any | msgspec.UnsetType = msgspec.UNSET
+    limits: Limits = Limits()
+
+
+class PlannedCall(msgspec.Struct, frozen=True):
+    """A call that a resume would pay for."""
+
+    identity: Identity
+    capability: str
+    estimate_usd: float
+    warning: str | None = None
+
+
+class PlannedStop(msgspec.Struct, frozen=True):
+    """Something that would stop the launch."""
+
+    code: str
+    message: str
+    hint: str
+    identity: Identity | None = None
+
+
+class PlanReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resume would do (contract.md, section 10).
+
+    ``replay`` counts the calls that replay; ``unknown`` lists committed calls behind a new result, of which nobody can
+    say yet; ``estimate_usd`` is the price of ``new`` alone.
+    """
+
+    state: Literal["finished", "blocked", "failed"]
+    replay: int
+    new: tuple[PlannedCall, ...] = ()
+    diverge: tuple[PlannedStop, ...] = ()
+    stops: tuple[PlannedStop, ...] = ()
+    orphans: tuple[Identity, ...] = ()
+    unknown: tuple[Identity, ...] = ()
+    estimate_usd: float = 0.0
+    error: ErrorInfo | None = None
 
 
 class GateRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -184,7 +226,7 @@ class GateReport(msgspec.Struct, frozen=True):
 
     accepted: bool
     counterexamples: tuple[Conflict, ...] = ()
-    violations: tuple[Finding, ...] = ()
+    violations: tuple[Diagnostic, ...] = ()
     frozen: int = 0
 
 
@@ -303,7 +345,7 @@ class ReconcileRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     abandon: bool = False
     result: Any | msgspec.UnsetType = msgspec.UNSET
-    cost_usd: Dollars | None = None
+    cost_usd: float | None = None
     who: str
     why: str = ""
 
@@ -366,7 +408,10 @@ class DoctorReport(msgspec.Struct, frozen=True):
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
-    """What every refused request gets; ``details`` holds violations or counterexamples where there are some."""
+    """What every refused request gets.
+
+    ``details`` holds violations for TS-C001, counterexamples for TS-G001, unresolved attempts for TS-A001.
+    """
 
     error: ErrorInfo
     details: Any = None

@@ -1,5 +1,7 @@
 """After a crash: name what was cut off, and let runs go on that lost nothing but time (contract.md, section 6.2)."""
 
+from collections import Counter
+
 from tallystick.contract.events import AnyEvent, AttemptEnded, ErrorInfo, LaunchEnded
 from tallystick.contract.history import History
 from tallystick.engine.steps import INTERRUPTED
@@ -24,17 +26,24 @@ def without_end(history: History, now: float, why: str) -> list[AttemptEnded]:
 
 
 def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
-    """Return the ends of everything in a run that has none: attempts become unknown, a launch interrupted."""
+    """Return the ends of everything in a run that has none: attempts become unknown, a launch interrupted.
+
+    The launch counts what the journal knows that it executed and failed; its replays left no trace.
+    """
     events: list[AnyEvent] = [*without_end(history, now, why)]
     launch = history.launch
     if launch is not None and launch.ended is None:
+        number = launch.started.launch
+        states = Counter(each.state for each in history.attempts.values() if each.started.launch == number)
         events.append(
             LaunchEnded(
                 run=history.run,
                 at=now,
-                launch=launch.started.launch,
+                launch=number,
                 status="interrupted",
                 reason=INTERRUPTED,
+                executed=states["committed"],
+                failed=states["failed"] + states["unusable"] + states["unknown"],
                 error=ErrorInfo(
                     INTERRUPTED,
                     f"the launch was cut off: {why}; {len(history.records)} committed call(s) are kept",

@@ -4,8 +4,20 @@ from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.history import History, Launch
+from tallystick.contract.plan import Plan
+from tallystick.contract.runtime_rule import DIVERGED
 from tallystick.engine.live_run import LiveRun, spend_of
-from tallystick.engine.messages import Artifact, AttemptReport, Calls, LaunchReport, RunLine, RunReport
+from tallystick.engine.messages import (
+    Artifact,
+    AttemptReport,
+    Calls,
+    LaunchReport,
+    PlannedCall,
+    PlannedStop,
+    PlanReport,
+    RunLine,
+    RunReport,
+)
 from tallystick.store.protocol import RunRow
 
 INTERRUPTED_HINT = "tally resume goes on from here; what is committed replays for free"
@@ -65,6 +77,25 @@ def run_report(history: History, live: LiveRun | None = None) -> RunReport:
         not_reached=ended.not_reached if ended is not None else (),
         warnings=ended.warnings if ended is not None else (),
         launches=tuple(_launch_report(each) for each in history.launches.values()),
+    )
+
+
+def plan_report(plan: Plan) -> PlanReport:
+    """Report a plan."""
+    stops = [PlannedStop(stop.code, stop.message, stop.hint, stop.identity) for stop in plan.stops]
+    return PlanReport(
+        state=plan.state,
+        replay=len(plan.replay),
+        new=tuple(
+            PlannedCall(call.identity, call.capability, call.estimate / MICROS_PER_USD, call.warning)
+            for call in plan.new
+        ),
+        diverge=tuple(stop for stop in stops if stop.code == DIVERGED),
+        stops=tuple(stop for stop in stops if stop.code != DIVERGED),
+        orphans=plan.orphans,
+        unknown=plan.unknown,
+        estimate_usd=plan.estimate / MICROS_PER_USD,
+        error=plan.error,
     )
 
 

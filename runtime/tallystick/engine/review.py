@@ -8,10 +8,10 @@ from tallystick.engine.gate_actor import Review
 from tallystick.engine.messages import (
     CheckReport,
     Conflict,
+    Diagnostic,
     Excerpt,
     Facts,
     Fanout,
-    Finding,
     GateReport,
     Loop,
     Site,
@@ -30,7 +30,7 @@ def accepted(review: Review) -> Script:
         raise ScriptRefusedError(
             f"the checker refused the script: {errors} finding(s); nothing was started and nothing spent",
             hint="correct what is named and try again; tally check shows the same",
-            details=_findings(review.report),
+            details=_diagnostics(review.report),
         )
     if review.verdict is not None and not review.verdict.accepted:
         count = len(review.verdict.counterexamples)
@@ -47,7 +47,7 @@ def check_report(review: Review) -> CheckReport:
     """Turn a review into the checker's report for clients."""
     report = review.report
     if report.script is None:
-        return CheckReport(valid=False, violations=_findings(report))
+        return CheckReport(valid=False, violations=_diagnostics(report))
     totals = [fact.total for fact in report.script.sites if fact.kind == "call"]
     facts = Facts(
         sites=tuple(map(_site, report.script.sites)),
@@ -56,7 +56,7 @@ def check_report(review: Review) -> CheckReport:
         fanouts=tuple(map(_fanout, report.facts.fanouts)),
         loops=tuple(map(_loop, report.facts.loops)),
     )
-    return CheckReport(valid=report.valid, violations=_findings(report), facts=facts)
+    return CheckReport(valid=report.valid, violations=_diagnostics(report), facts=facts)
 
 
 def gate_report(review: Review, frozen: int) -> GateReport:
@@ -65,17 +65,17 @@ def gate_report(review: Review, frozen: int) -> GateReport:
     Where the checker's findings stop the candidate first, they are the report.
     """
     if review.verdict is None:
-        return GateReport(accepted=False, violations=_findings(review.report), frozen=frozen)
+        return GateReport(accepted=False, violations=_diagnostics(review.report), frozen=frozen)
     conflicts = tuple(map(_conflict, review.verdict.counterexamples))
     return GateReport(accepted=review.verdict.accepted, counterexamples=conflicts, frozen=frozen)
 
 
-def _findings(report: Report) -> tuple[Finding, ...]:
-    return tuple(map(_finding, report.violations))
+def _diagnostics(report: Report) -> tuple[Diagnostic, ...]:
+    return tuple(map(_diagnostic, report.violations))
 
 
-def _finding(violation: Violation) -> Finding:
-    return Finding(
+def _diagnostic(violation: Violation) -> Diagnostic:
+    return Diagnostic(
         *_ends(violation.span),
         rule=violation.rule,
         severity=violation.severity,
@@ -118,5 +118,5 @@ def _loop(fact: LoopFact) -> Loop:
 
 
 def _ends(span: Span) -> tuple[int, int, int, int]:
-    """Return the ends of a span in the order of ``Place``."""
+    """Return the ends of a span in the order of ``Region``."""
     return span.line, span.column, span.end_line, span.end_column

@@ -71,6 +71,7 @@ class RunActor(Actor[CancelRun]):
         self._flush = anyio.Event()
         self._settled = anyio.Event()
         self._denials: list[AnyEvent] = []
+        self._printed: list[str] = []
 
     async def on_start(self) -> None:
         """Begin the launch beside the mailbox."""
@@ -141,6 +142,7 @@ class RunActor(Actor[CancelRun]):
                 return
             for frame in frames:
                 self._do(launch.on_frame(frame))
+            self._tell_printed()
             self._flush.set()
 
     async def _write(self, guest: Guest) -> None:
@@ -179,6 +181,10 @@ class RunActor(Actor[CancelRun]):
     def _do(self, step: core.Step | None) -> None:
         live, launch, now = self._live, self._launch, self.clock.now()
         live.count(launch.counts, launch.saved)
+        if isinstance(step, core.Note):
+            self._printed.append(step.text)
+            return
+        self._tell_printed()
         match step:
             case core.Serve(call=call, record=record, replayed=replayed):
                 try:
@@ -199,7 +205,9 @@ class RunActor(Actor[CancelRun]):
                 live.tell("failed", now, identity=identity, capability=capability, text=f"{kind}: {text}")
             case core.Dispatch(call=call, request=request, execute=execute, survived=survived):
                 if execute.warning is not None:
-                    live.tell("warning", now, identity=request.identity, text=execute.warning)
+                    live.tell(
+                        "warning", now, identity=request.identity, capability=request.capability, text=execute.warning
+                    )
                 message = DispatchCall(
                     live=live,
                     launch=launch.number,
@@ -220,10 +228,17 @@ class RunActor(Actor[CancelRun]):
                 self._out.append(Decided(nonce=self._nonce, id=race, winner=winner))
             case core.WriteWinner():
                 self.spawn(self._write_winner, step)
-            case core.Note(text=text):
-                live.tell("log", now, text=text)
             case core.Finished() | None:
                 pass
+
+    def _tell_printed(self) -> None:
+        """Tell what the script has printed since the last step as one line of the stream.
+
+        A script that prints much would otherwise fill the backlog of everybody who watches.
+        """
+        if self._printed:
+            self._live.tell("log", self.clock.now(), text="\n".join(self._printed))
+            self._printed.clear()
 
     async def _write_winner(self, step: core.WriteWinner) -> None:
         launch = self._launch
@@ -256,7 +271,8 @@ class RunActor(Actor[CancelRun]):
         now = self.clock.now()
         if stop.identity is not None:
             kind = _LINES.get(stop.code[:4], "failed")
-            self._live.tell(kind, now, identity=stop.identity, text=stop.message)
+            capability = self._launch.capability_at(stop.identity.site)
+            self._live.tell(kind, now, identity=stop.identity, capability=capability, text=stop.message)
             if kind == "denied":
                 self._denials.append(
                     CallDenied(
@@ -264,7 +280,7 @@ class RunActor(Actor[CancelRun]):
                         at=now,
                         launch=self._launch.number,
                         identity=stop.identity,
-                        capability=self._launch.capability_at(stop.identity.site),
+                        capability=capability,
                         code=stop.code,
                         message=stop.message,
                     )

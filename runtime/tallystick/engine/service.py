@@ -1,20 +1,16 @@
 """What the daemon does for its clients: check, gate, submit, resume, cancel, and look."""
 
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
 
 import msgspec
 
 from tallystick.contract.capability import Envelope
-from tallystick.contract.errors import AttemptUnresolvedError, UsageError
-from tallystick.contract.events import LaunchStarted, RevisionAdded, RunCreated
+from tallystick.contract.errors import UsageError
+from tallystick.contract.events import RunCreated
 from tallystick.contract.gate import FrozenSite
 from tallystick.contract.history import History
-from tallystick.contract.keys import revision_digest
-from tallystick.contract.payload import PayloadError, canonical
-from tallystick.contract.prefix import check_schemes, frozen_sites
+from tallystick.contract.prefix import frozen_sites
 from tallystick.contract.runtime_rule import Allowance, Stop
-from tallystick.contract.script import Script
 from tallystick.engine import reports
 from tallystick.engine.gate_actor import Review, ReviewScript
 from tallystick.engine.journal import Journal
@@ -26,12 +22,16 @@ from tallystick.engine.messages import (
     CheckRequest,
     GateReport,
     GateRequest,
+    PlanReport,
+    PlanRequest,
     Progress,
     ResumeRequest,
     RunReport,
     RunRequest,
 )
+from tallystick.engine.planner import Planner
 from tallystick.engine.results import ResultKeeper
+from tallystick.engine.resumes import MakeLaunch, Resumes, canonical_args, revision_of
 from tallystick.engine.review import accepted, check_report, gate_report
 from tallystick.engine.run_ids import new_run_id
 from tallystick.engine.steps import CANCELLED
@@ -53,6 +53,8 @@ class Service:
         keeper: ResultKeeper,
         launches: Launches,
         gate: Ref[ReviewScript],
+        planner: Planner,
+        make_launch: MakeLaunch,
         clock: Clock,
     ) -> None:
         self.journal = journal
@@ -61,6 +63,14 @@ class Service:
         self.launches = launches
         self._gate = gate
         self._clock = clock
+        self._resumes = Resumes(
+            launches=launches,
+            library=library,
+            planner=planner,
+            review=self._review,
+            make_launch=make_launch,
+            clock=clock,
+        )
 
     async def check(self, request: CheckRequest) -> CheckReport:
         """Check a script; within an envelope only when limits are given."""
@@ -106,13 +116,13 @@ class Service:
         envelope = envelope_of(request.limits, Envelope())
         check_seed(request.seed)
         _check_demands(request.faults, request.latency)
-        _canonical_args(request.args)
+        canonical_args(request.args)
         script = accepted(await self._review(request.source, envelope))
         now = self._clock.now()
         run = new_run_id(now)
         history = History(run)
         created = RunCreated(run=run, at=now, name=request.name[:NAME_LIMIT], envelope=envelope, seed=request.seed)
-        revision = _revision(history, script, request.args, now)
+        revision = revision_of(history, script, request.args, now)
         with self.launches.claim(run, "start"):
             await self.launches.begin(
                 NextLaunch(
@@ -137,32 +147,12 @@ class Service:
             AttemptUnresolvedError: side-effecting attempts are unresolved and ``proceed`` was not asked for.
         """
         _check_demands(request.faults or (), request.latency or 0.0)
-        with self.launches.claim(run, by):
-            history = await self.library.history(run)
-            check_schemes(history)
-            await self.launches.settle(history)
-            before = _latest_launch(history)
-            envelope = envelope_of(request.limits, before.envelope)
-            source = request.source if request.source is not None else history.revision.source
-            args = history.revision.args if request.args is msgspec.UNSET else request.args
-            _canonical_args(args)
-            script = accepted(await self._review(source, envelope, frozen_sites(history)))
-            if history.unresolved and not request.proceed:
-                raise unresolved_error(history)
-            revision = _revision(history, script, args, self._clock.now())
-            await self.launches.begin(
-                NextLaunch(
-                    history=history,
-                    revision=revision,
-                    annotated=script.annotated,
-                    envelope=envelope,
-                    allowance=Allowance(request.allow_repeats, frozenset(request.allowed_repeats)),
-                    faults=before.faults if request.faults is None else request.faults,
-                    latency=before.latency if request.latency is None else request.latency,
-                    before=() if revision.revision in history.revisions else (revision,),
-                )
-            )
+        await self._resumes.resume(run, request, by)
         return await self.report(run)
+
+    async def plan(self, run: str, request: PlanRequest) -> PlanReport:
+        """Say what a resume would do, without spending anything."""
+        return reports.plan_report(await self._resumes.plan(run, request))
 
     async def cancel(self, run: str, who: str) -> RunReport:
         """End the live launch of a run; a run that is not live stays as it is.
@@ -187,49 +177,6 @@ class Service:
         self, source: str, envelope: Envelope | None, frozen: Mapping[str, FrozenSite] | None = None
     ) -> Review:
         return await self._gate.ask(ReviewScript(source, envelope, frozen), deadline=REVIEW_DEADLINE)
-
-
-def unresolved_error(history: History) -> AttemptUnresolvedError:
-    """Name the attempts that stand in the way of a resume."""
-    attempts = [reports.attempt_report(attempt) for attempt in history.unresolved]
-    names = "; ".join(f"attempt {each.attempt} at {each.identity} ({each.capability})" for each in attempts[:5])
-    return AttemptUnresolvedError(
-        f"{len(attempts)} call(s) may have been executed and billed, and nobody knows: {names}. Nothing was started",
-        hint=f"tally attempts {history.run} shows them; settle each with tally reconcile {history.run} ATTEMPT "
-        "--result FILE or --abandon; or resume with --proceed up to them",
-        details=attempts,
-    )
-
-
-def _revision(history: History, script: Script, args: Any, now: float) -> RevisionAdded:
-    """Return the run's revision of this source and these args: the known one, or the next."""
-    digest = revision_digest(script.source, _canonical_args(args))
-    for known in history.revisions.values():
-        if known.digest == digest:
-            return known
-    return RevisionAdded(
-        run=history.run,
-        at=now,
-        revision=len(history.revisions),
-        digest=digest,
-        source=script.source,
-        args=args,
-        sites=script.sites,
-    )
-
-
-def _latest_launch(history: History) -> LaunchStarted:
-    launch = history.launch
-    if launch is None:
-        raise UsageError(f"run {history.run} has never been launched", hint="submit its script again")
-    return launch.started
-
-
-def _canonical_args(args: Any) -> bytes:
-    try:
-        return canonical(args, "args")
-    except PayloadError as error:
-        raise UsageError(f"the args cannot be used: {error}") from None
 
 
 def _check_demands(faults: tuple[str, ...], latency: float) -> None:

@@ -12,8 +12,9 @@ Whatever stands below a part that crashed is restarted with it: a run never outl
 
 from collections.abc import Callable, Mapping
 
-from tallystick.contract.capability import CapabilitySpec
-from tallystick.contract.events import LaunchStarted, RevisionAdded
+from tallystick.contract.capability import CapabilitySpec, Envelope
+from tallystick.contract.events import RevisionAdded
+from tallystick.contract.history import History
 from tallystick.contract.runtime_rule import Allowance, Stop
 from tallystick.engine.capability_actor import CapabilityActor, DispatchCall
 from tallystick.engine.config import CapabilityPolicy, Config
@@ -71,14 +72,16 @@ class Engine:
         """The name of the sandbox driver."""
         return self.pool.driver.name
 
-    def launch(self, live: LiveRun, started: LaunchStarted, revision: RevisionAdded, allowance: Allowance) -> Launch:
-        """Build the launch's state machine."""
+    def launch(
+        self, history: History, envelope: Envelope, number: int, revision: RevisionAdded, allowance: Allowance
+    ) -> Launch:
+        """Build a launch's state machine."""
         return Launch(
-            number=started.launch,
+            number=number,
             revision=revision,
-            envelope=live.envelope,
+            envelope=envelope,
             allowance=allowance,
-            history=live.history,
+            history=history,
             specs=self.specs,
             validate=payload_fault,
         )

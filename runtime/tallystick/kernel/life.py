@@ -110,7 +110,8 @@ class Life:
         self._on_stop = actor.on_stop
         started()
         await self._serve(actor)
-        await self._finish()
+        if self.error is None:  # after a crash, on_stop waits until the tasks are gone
+            await self._finish()
 
     async def _finish(self) -> None:
         """Run ``on_stop`` if it is due; the first to come here takes it, so that it runs once."""

@@ -224,11 +224,16 @@ class Supervisor(Actor[Control]):
 
     async def _recover(self, cells: tuple[Cell, ...], delay: float, scope: CancelScope) -> None:
         """Restart these children together. A crash of one of them in the meantime cancels this and begins anew."""
+
+        def moot() -> bool:
+            # A cancellation arrives with the next await that waits; until then this must not touch a child.
+            return self._closing or scope.cancel_called
+
         with scope:
             for cell in reversed(cells):
-                if cell.status != "restarting":
+                if cell.status != "restarting" and not moot():
                     await self._stop(cell)
-                    if self._closing:
+                    if moot():
                         return
                     if cell.spec.restart == "temporary":
                         self._forget(cell)
@@ -236,14 +241,14 @@ class Supervisor(Actor[Control]):
                         cell.await_restart()
             await self.clock.sleep(delay)
             for cell in cells:
-                if self._closing:
+                if moot():
                     return
                 if cell.leaving:
                     continue
                 try:
                     await cell.start(self._life.tasks)
                 except StartError as error:
-                    if cell.wanted:
+                    if cell.wanted and not moot():
                         self._child_ended(cell, error)
                         return
 

@@ -90,6 +90,18 @@ class Decided(Frame, frozen=True, tag="decided"):
     winner: int | None = None
 
 
+class Sync(Frame, frozen=True, tag="sync"):
+    """Host: say when everything sent before this has been taken and every branch waits (for a plan)."""
+
+    id: CallId
+
+
+class Synced(Frame, frozen=True, tag="synced"):
+    """Guest: it has, and they do; every frame that followed from it was sent before this one."""
+
+    id: CallId
+
+
 class Ready(Frame, frozen=True, tag="ready"):
     """Guest: confined and waiting for a script. ``landlock`` is the kernel's ABI in force, 0 for none."""
 
@@ -154,8 +166,8 @@ class Crash(Frame, frozen=True, tag="crash"):
     capability_error: CallId | None = None
 
 
-ToGuest: TypeAlias = Start | Reply | Failure | Decided
-ToHost: TypeAlias = Ready | Call | Race | Won | Log | Done | Crash
+ToGuest: TypeAlias = Start | Reply | Failure | Decided | Sync
+ToHost: TypeAlias = Ready | Call | Race | Won | Synced | Log | Done | Crash
 
 _encoder = msgspec.msgpack.Encoder()
 _boot = msgspec.msgpack.Decoder(Boot)

@@ -21,8 +21,7 @@ def start(*, as_json: options.Json = False) -> int:
 def stop(*, as_json: options.Json = False) -> int:
     """Stop the daemon, once the calls in flight have settled."""
     from tallystick.cli import spawn
-    from tallystick.cli.findings import count
-    from tallystick.cli.terminal import say, say_json
+    from tallystick.cli.terminal import count, say, say_json
 
     client = spawn.running()
     status = None if client is None else spawn.stop(client)
@@ -71,7 +70,6 @@ def logs(
 
 
 def _print(client: "Client", *, as_json: bool) -> None:
-    from tallystick.cli import reports
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import Status
 
@@ -79,4 +77,6 @@ def _print(client: "Client", *, as_json: bool) -> None:
     if as_json:
         say_json(found)
     else:
+        from tallystick.cli import reports
+
         say(reports.status(found))

@@ -16,8 +16,7 @@ def check(
 
     Grants and limits are checked too where they are given.
     """
-    from tallystick.cli import findings, inputs, spawn
-    from tallystick.cli.findings import NamedSource
+    from tallystick.cli import inputs, spawn
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import CheckReport, CheckRequest
 
@@ -27,8 +26,10 @@ def check(
     if as_json:
         say_json(report)
     else:
+        from tallystick.cli import findings
+
         for violation in report.violations:
-            say(findings.violation(violation, NamedSource(str(script), source)))
+            say(findings.violation(violation, findings.NamedSource(str(script), source)))
             say("")
         say(findings.verdict(report.violations))
     return 0 if report.valid else REFUSED
@@ -41,7 +42,7 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
     from tallystick.cli import attending, findings, inputs, spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.findings import NamedSource
-    from tallystick.cli.terminal import say, say_json
+    from tallystick.cli.terminal import count, say, say_json
     from tallystick.engine.messages import GateReport, GateRequest
 
     candidate = NamedSource(str(script), inputs.read_script(script))
@@ -58,7 +59,7 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
         for counterexample in report.counterexamples:
             say(findings.counterexample(counterexample, committed, candidate))
             say("")
-    frozen = findings.count(report.frozen, "committed site")
+    frozen = count(report.frozen, "committed site")
     if report.accepted:
         say(Text.assemble(("accepted", "bold green"), f": {frozen} compared, none would be paid again"))
         return 0

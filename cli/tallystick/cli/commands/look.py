@@ -18,7 +18,7 @@ def runs(
     as_json: options.Json = False,
 ) -> int:
     """List runs, newest first."""
-    from tallystick.cli import reports, spawn
+    from tallystick.cli import spawn
     from tallystick.cli.terminal import note, say, say_json
     from tallystick.engine.messages import RunLine
 
@@ -26,6 +26,8 @@ def runs(
     if as_json:
         say_json({"runs": found})
     elif found:
+        from tallystick.cli import reports
+
         say(reports.runs(found))
     else:
         note("no runs; `tally run SCRIPT` starts one")
@@ -34,7 +36,7 @@ def runs(
 
 def show(run: options.Run, *, as_json: options.Json = False) -> int:
     """Show how a run stands: calls, spend, launches, result."""
-    from tallystick.cli import reports, spawn
+    from tallystick.cli import spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import RunReport
@@ -43,6 +45,8 @@ def show(run: options.Run, *, as_json: options.Json = False) -> int:
     if as_json:
         say_json(report)
     else:
+        from tallystick.cli import reports
+
         say(reports.run_details(report))
     return 0
 
@@ -54,7 +58,7 @@ def attempts(
     as_json: options.Json = False,
 ) -> int:
     """List a run's attempts: how each ended, what it cost."""
-    from tallystick.cli import reports, spawn
+    from tallystick.cli import spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.terminal import note, say, say_json
     from tallystick.engine.messages import AttemptReport
@@ -65,6 +69,8 @@ def attempts(
     if as_json:
         say_json({"attempts": found})
     elif found:
+        from tallystick.cli import reports
+
         say(reports.attempts(found))
     else:
         note("no open attempts" if unsettled else "no attempts: nothing was dispatched, nothing was spent")
@@ -73,7 +79,7 @@ def attempts(
 
 def capabilities(*, as_json: options.Json = False) -> int:
     """List what scripts can call, and what it costs."""
-    from tallystick.cli import reports, spawn
+    from tallystick.cli import spawn
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import CapabilityInfo
 
@@ -81,13 +87,15 @@ def capabilities(*, as_json: options.Json = False) -> int:
     if as_json:
         say_json({"capabilities": found})
     else:
+        from tallystick.cli import reports
+
         say(reports.capabilities(found))
     return 0
 
 
 def doctor(*, as_json: options.Json = False) -> int:
     """Say what is wrong with the installation, if anything."""
-    from tallystick.cli import reports, spawn
+    from tallystick.cli import spawn
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import DoctorReport
 
@@ -95,5 +103,7 @@ def doctor(*, as_json: options.Json = False) -> int:
     if as_json:
         say_json(report)
     else:
+        from tallystick.cli import reports
+
         say(reports.doctor(report))
     return 0 if report.healthy else UNHEALTHY

@@ -55,7 +55,7 @@ def reconcile(
 
     import msgspec
 
-    from tallystick.cli import inputs, reports, spawn
+    from tallystick.cli import inputs, spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.terminal import say, say_json
     from tallystick.contract.errors import UsageError
@@ -79,5 +79,7 @@ def reconcile(
     if as_json:
         say_json(found)
     else:
+        from tallystick.cli import reports
+
         say(reports.attempts([found]))
     return 0

@@ -22,9 +22,16 @@ from tallystick.cli.fields import Fields
 from tallystick.cli.findings import NamedSource
 from tallystick.cli.terminal import money, note, say, say_json
 from tallystick.contract.errors import TallyError
-from tallystick.contract.source import Counterexample
 from tallystick.engine import paths
-from tallystick.engine.messages import Artifact, AttemptReport, Limits, ResumeRequest, RunReport, RunRequest
+from tallystick.engine.messages import (
+    Artifact,
+    AttemptReport,
+    Conflict,
+    Limits,
+    ResumeRequest,
+    RunReport,
+    RunRequest,
+)
 
 ARGS = {"brief": "a lighthouse keeper's day"}
 GRANTS = ("storyboard.plan", "image.generate")
@@ -138,7 +145,7 @@ class _Episode:
             self._client.post(run_path(run, "resume"), RunReport, ResumeRequest(source=candidate.text), timeout=None)
         except RefusedError as error:
             _expect(error.code == "TS-G001", f"the gate should have stopped {name}: {error.message}")
-            for found in msgspec.convert(error.details, tuple[Counterexample, ...]):
+            for found in msgspec.convert(error.details, tuple[Conflict, ...]):
                 self._show(findings.counterexample(found, self._original, candidate))
         else:
             _expect(holds=False, what=f"the gate should have stopped {name}")

@@ -9,6 +9,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # Translators carry the IPv4 address in the last 32 bits.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 def may_be_reached(text: str, allowed: Iterable[Network]) -> bool:
@@ -21,7 +22,9 @@ def may_be_reached(text: str, allowed: Iterable[Network]) -> bool:
     address = _innermost(ipaddress.ip_address(text.partition("%")[0]))
     if any(address.version == network.version and address in network for network in allowed):
         return True
-    return address.is_global and not address.is_multicast and not address.is_reserved
+    if isinstance(address, ipaddress.IPv6Address):
+        return address in _UNICAST and address.is_global
+    return address.is_global and not address.is_multicast
 
 
 def _innermost(address: Address) -> Address:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 import httpx
 
-from tallystick.kernel import Clock
+from tallystick.kernel import Clock, cancel_after
 from tallystick.providers.http.addresses import may_be_reached
 from tallystick.providers.http.exchange import tls
 from tallystick.providers.http.settings import Downloads
@@ -57,15 +57,14 @@ class Downloader:
         """
         for attempt in range(self._settings.tries):
             await self._clock.sleep(_PAUSE * attempt)
+            last = f"nothing came within {self._settings.timeout:g} s"
             try:
-                with anyio.fail_after(self._settings.timeout):
+                with cancel_after(self._clock, self._settings.timeout):
                     return await self._follow(link)
             except DownloadError as error:
                 if error.lasting:
                     raise
                 last = str(error)
-            except TimeoutError:
-                last = f"nothing came within {self._settings.timeout:g} s"
             except httpx.HTTPError as error:
                 last = f"it broke: {str(error) or type(error).__name__}"
         raise DownloadError(f"{last} (tried {self._settings.tries} times)", lasting=False)

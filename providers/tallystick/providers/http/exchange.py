@@ -1,15 +1,16 @@
 """One HTTP request, sent once: what came back, or how it got lost."""
 
 import functools
+import logging
 import ssl
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-import anyio
 import httpx
 import msgspec
 
 from tallystick.contract.capability import FailureKind
+from tallystick.kernel import Clock, cancel_after
 from tallystick.providers.http.credentials import Credential
 from tallystick.providers.http.paths import MISSING
 from tallystick.providers.http.settings import HttpSettings
@@ -76,10 +77,14 @@ class Exchange:
     may be the goodbye of an idle server, and a paid call would be in doubt for nothing.
     """
 
-    def __init__(self, settings: HttpSettings, credential: Credential) -> None:
+    def __init__(self, settings: HttpSettings, credential: Credential, clock: Clock) -> None:
+        # Below this level they write answers' headers and signed links, which are credentials, into the daemon's log.
+        for library in ("httpx", "httpcore"):
+            logging.getLogger(library).setLevel(logging.WARNING)
         self._base = settings.base_url.rstrip("/")
         self._headers = {"Accept": "application/json", **settings.headers}
         self._credential = credential
+        self._clock = clock
         self._timeouts = settings.timeouts
         self._max_answer = settings.max_answer
         common: dict[str, Any] = {"verify": tls(), "trust_env": settings.proxy}
@@ -93,11 +98,10 @@ class Exchange:
             request: what to send.
             once: whether a second request would be a second payment; see the class.
         """
-        try:
-            with anyio.fail_after(request.timeout):
-                return await self._send(request, self._fresh if once else self._kept)
-        except TimeoutError:
-            return Lost(f"no answer within {request.timeout:g} s", "timeout")
+        sent: Sent = Lost(f"no answer within {request.timeout:g} s", "timeout")
+        with cancel_after(self._clock, request.timeout):
+            sent = await self._send(request, self._fresh if once else self._kept)
+        return sent  # noqa: RET504 - the block above may be cut short
 
     async def close(self) -> None:
         """Release the connections."""

@@ -57,7 +57,7 @@ def _data_url(value: Any) -> str:
 def _int31(value: Any) -> int:
     if type(value) is not int:
         raise FilterError("only an integer can be brought into 31 bits")
-    return value % INT31
+    return value & INT31
 
 
 def _side(index: int) -> Filter:

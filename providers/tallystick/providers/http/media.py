@@ -16,7 +16,8 @@ _HEADS = (
 )
 _RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 _MP4 = {b"M4A ": "audio/mp4", b"qt  ": "video/quicktime", b"avif": "image/avif", b"heic": "image/heic"}
-_MPEG_SYNC, _MPEG_LAYER = 0xE0, 0x06
+# Eleven bits of a frame of MPEG audio, and the two that say layer III.
+_MPEG_SYNC, _MPEG_LAYER, _MPEG_THREE = 0xE0, 0x06, 0x02
 # Start-of-frame markers of JPEG; the three left out of the range are tables.
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SOS = 0xDA
@@ -51,8 +52,10 @@ def _type(data: bytes) -> str | None:
         return _RIFF.get(data[8:12])
     if data[4:8] == b"ftyp":
         return _MP4.get(data[8:12], "video/mp4")
-    if len(data) > 1 and data[0] == 0xFF and data[1] & _MPEG_SYNC == _MPEG_SYNC and data[1] & _MPEG_LAYER:  # noqa: PLR2004 - the sync byte of MPEG audio
-        return "audio/mpeg"
+    if data[:1] == b"\xff" and len(data) > 1:
+        second = data[1]
+        if second & _MPEG_SYNC == _MPEG_SYNC and second & _MPEG_LAYER == _MPEG_THREE:
+            return "audio/mpeg"
     return None
 
 

@@ -41,12 +41,12 @@ class Operation:
         self.timeout = settings.timeout or common.timeouts.answer
         self._key_header = common.idempotency_header
         self._limit = common.max_request
-        self._path = Template(settings.path)
-        self._headers = Template(settings.headers)
-        self._body = Template(settings.body)
-        self.result = Template(settings.result)
-        self._job_path = Template(settings.job.path if settings.job else None)
-        self._lookup_path = Template(settings.lookup.path if settings.lookup else None)
+        self._path = Template(settings.path, f"{self._place}.path")
+        self._headers = Template(settings.headers, f"{self._place}.headers")
+        self._body = Template(settings.body, f"{self._place}.body")
+        self.result = Template(settings.result, f"{self._place}.result")
+        self._job_path = Template(settings.job.path if settings.job else None, f"{self._place}.job.path")
+        self._lookup_path = Template(settings.lookup.path if settings.lookup else None, f"{self._place}.lookup.path")
         self._fields = self._sent()
         self._check()
 
@@ -82,7 +82,7 @@ class Operation:
         scope: dict[str, Any] = {SUBJECT: payload, "$seed": seed, "$key": key}
         if self.model is not None:
             scope[MODEL] = self.model
-        headers = {name: str(value) for name, value in _filled(self._headers, scope).items()}
+        headers = {name: _header(name, value) for name, value in _filled(self._headers, scope).items()}
         if self._key_header is not None:
             headers[self._key_header] = key
         body = None if self.settings.body is None else msgspec.json.encode(_filled(self._body, scope))
@@ -114,20 +114,18 @@ class Operation:
         return frozenset(sent | set(self.settings.ignore))
 
     def _check(self) -> None:
+        if self._body.files:
+            raise ValueError(f"{self._place}: $files stands in a result only")
         fields = {one.encode_name: one for one in msgspec.structs.fields(CATALOGUE[self.capability].payload)}
-        for field in (*self._fields, *self.settings.only):
-            if field not in fields:
-                meant = shapes.nearest(field, fields)
+        for name in (*self._fields, *self.settings.only):
+            if name not in fields:
+                meant = shapes.nearest(name, fields)
                 hint = f'did you mean "{meant}"?' if meant else f"the fields are {', '.join(fields)}"
-                raise ValueError(f'{self._place}: a payload has no field "{field}"; {hint}')
+                raise ValueError(f'{self._place}: a payload has no field "{name}"; {hint}')
         for reference in (*self._headers.references, *self._body.references, *self._path.references):
-            whole = len(reference.path.steps) == 1 and reference.root == SUBJECT
             name = reference.path.text
-            if (
-                whole
-                and shapes.shape(fields[name].type) == shapes.shape(Artifact)
-                and not _ENCODERS & {*reference.names}
-            ):
+            field = fields.get(name) if reference.root == SUBJECT else None
+            if field is not None and _is_artifact(field) and not _ENCODERS & {*reference.names}:
                 raise ValueError(
                     f'{self._place}: "{name}" is an artifact; write {{{name}|data_url}} or {{{name}|base64}}'
                 )
@@ -136,8 +134,6 @@ class Operation:
                 if reference.root not in known:
                     names = ", ".join(sorted(known - {SUBJECT}))
                     raise ValueError(f'{self._place}: there is no "{reference.root}" here; there are {names}')
-        if self._body.files:
-            raise ValueError(f"{self._place}: $files stands in a result only")
         promised = {one.encode_name for one in msgspec.structs.fields(CATALOGUE[self.capability].result)}
         if promised - self.settings.result.keys():
             missing = ", ".join(sorted(promised - self.settings.result.keys()))
@@ -156,6 +152,10 @@ class Operation:
         return f'operations."{self.capability}"'
 
 
+def _is_artifact(field: Any) -> bool:
+    return shapes.shape(field.type) == shapes.shape(Artifact)
+
+
 def artifacts_of(payload: Mapping[str, Any]) -> dict[str, Any]:
     """Return the artifact references of a checked payload by their fields."""
     return {name: value for name, value in payload.items() if isinstance(value, dict) and "$artifact" in value}
@@ -165,6 +165,13 @@ def attach(payload: Mapping[str, Any], files: Mapping[str, bytes]) -> dict[str, 
     """Return a payload with the bytes of its artifacts, which ``files`` has by field, in place of the references."""
     attached = {name: Attachment(data, str(payload[name]["media_type"])) for name, data in files.items()}
     return {**payload, **attached}
+
+
+def _header(name: str, value: Any) -> str:
+    text = str(value)
+    if not (text.isascii() and text.isprintable()):
+        raise ValueError(f"the header {name} cannot hold {shapes.shown(text)}")
+    return text
 
 
 def _filled(template: Template, scope: Scope) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class HttpProvider:
         self._credential = credential
         self._artifacts = artifacts
         self._clock = clock or SystemClock()
-        self._exchange = Exchange(settings, credential)
+        self._exchange = Exchange(settings, credential, self._clock)
         self._downloader = Downloader(settings.downloads, self._clock, proxy=settings.proxy)
 
     async def call(self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:

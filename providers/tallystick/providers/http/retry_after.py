@@ -8,7 +8,7 @@ import msgspec
 LONGEST = 7 * 24 * 3600.0
 """Seconds: a longer wait is reported as this one, with what the provider said in the text."""
 
-_SECONDS = re.compile(r"\d+(?:\.\d+)?")
+_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 class Wait(msgspec.Struct, frozen=True):

@@ -70,13 +70,14 @@ class Template:
 
     Args:
         source: JSON-like data.
+        place: what a message about a fault in it calls it.
 
     Raises:
         ValueError: a reference, a filter or a ``$`` object in it is wrong; the message says where.
     """
 
-    def __init__(self, source: Any) -> None:
-        self._node = _compile(source, "")
+    def __init__(self, source: Any, place: str = "") -> None:
+        self._node = _compile(source, place)
         self.references = tuple(_references(self._node))
         self.files = tuple(_files(self._node))
 

@@ -62,8 +62,9 @@ class Rule:
         slug: the bad pattern in a few words.
         title: the same as a sentence's subject.
         since: the version that first had it.
-        nodes: the types of node that it wants to see; of ``ast.Module`` there is one.
+        nodes: the types of node that it is asked about; of ``ast.Module`` there is one.
         check: yields what it finds at one such node.
+        sees: further types of node that it looks up in the survey by itself.
     """
 
     code: str
@@ -72,6 +73,7 @@ class Rule:
     since: str
     nodes: tuple[type[ast.AST], ...]
     check: Check
+    sees: tuple[type[ast.AST], ...] = ()
 
     @property
     def page(self) -> str:

@@ -60,7 +60,7 @@ def _for(loop: ast.For | ast.AsyncFor, place: Place, evidence: Evidence) -> Iter
     bounds = evidence.bounds
     if bounds.loops.rounds(loop) < INF:
         return
-    if bounds.loops.extends_itself(loop, place):
+    if bounds.loops.extends_itself(loop, place, surely=True):
         yield Finding(
             _head(loop, loop.iter),
             f"this loop lengthens {evidence.text(loop.iter)} while it goes through it, so it need not end",

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine, Iterable
 from typing import Any, Literal
 
-from tallystick.sandbox.frames import Crash, Done, FrameError, Start, ToGuest, ToHost
+from tallystick.sandbox.frames import Crash, Done, FrameError, Start, Sync, Synced, ToGuest, ToHost
 from tallystick.sandbox.guest.context import Context
 from tallystick.sandbox.guest.log import LogSink
 from tallystick.sandbox.guest.plain import NotPlainError, snapshot_result
@@ -23,6 +23,7 @@ class Guest:
         self._nonce = nonce
         self._log = LogSink(nonce)
         self._trampoline: Trampoline | None = None
+        self._syncs: list[Synced] = []
 
     def feed(self, frames: Iterable[ToGuest]) -> list[ToHost]:
         """Take all answers that wait, step the script, and return every frame that follows, in order.
@@ -39,7 +40,8 @@ class Guest:
 
     def _advance(self) -> list[ToHost]:
         calls = self._run(self._trampoline) if self._trampoline is not None else []
-        sent: list[ToHost] = [*self._log.take(), *calls]
+        sent: list[ToHost] = [*self._log.take(), *calls, *self._syncs]
+        self._syncs.clear()
         if self.last is not None:
             sent.append(self.last)
         return sent
@@ -47,7 +49,9 @@ class Guest:
     def _take(self, frame: ToGuest) -> None:
         if frame.nonce != self._nonce:
             raise FrameError("a frame of another launch")
-        if not isinstance(frame, Start):
+        if isinstance(frame, Sync):
+            self._syncs.append(Synced(nonce=self._nonce, id=frame.id))
+        elif not isinstance(frame, Start):
             if self._trampoline is None:
                 raise FrameError(f"a {type(frame).__name__} frame before Start")
             self._trampoline.answer(frame)

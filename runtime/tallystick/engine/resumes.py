@@ -1,0 +1,237 @@
+"""Going on with a run: what stands in the way is found before anything starts (contract.md, sections 6 and 10).
+
+The order: what an earlier launch left in flight settles; checker; gate; unresolved attempts; for a new revision the
+plan; then the next launch. ``plan`` takes the same way and stops short of the launch.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from tallystick.contract.capability import Envelope
+from tallystick.contract.errors import (
+    AttemptUnresolvedError,
+    DivergenceError,
+    PolicyDeniedError,
+    TallyError,
+    UsageError,
+)
+from tallystick.contract.events import AnyEvent, FailureRetried, LaunchStarted, RevisionAdded
+from tallystick.contract.gate import FrozenSite
+from tallystick.contract.history import History
+from tallystick.contract.identity import Identity
+from tallystick.contract.keys import revision_digest
+from tallystick.contract.payload import PayloadError, canonical
+from tallystick.contract.plan import Plan
+from tallystick.contract.prefix import check_schemes, frozen_sites
+from tallystick.contract.runtime_rule import DIVERGED, REPEAT, UNRESOLVED, Allowance
+from tallystick.contract.script import Script
+from tallystick.engine import reports
+from tallystick.engine.gate_actor import Review
+from tallystick.engine.launch import Launch
+from tallystick.engine.launches import Launches, NextLaunch
+from tallystick.engine.library import Library
+from tallystick.engine.limits import envelope_of
+from tallystick.engine.messages import Limits, PlanRequest, ResumeRequest
+from tallystick.engine.planner import Planner
+from tallystick.engine.review import accepted
+from tallystick.kernel import Clock
+
+#: What a plan finds that a resume must not walk into. Other denials end a launch after its siblings have settled.
+_PREFLIGHT: dict[str, type[TallyError]] = {
+    DIVERGED: DivergenceError,
+    UNRESOLVED: AttemptUnresolvedError,
+    REPEAT: PolicyDeniedError,
+}
+
+Reviewer = Callable[[str, Envelope | None, Mapping[str, FrozenSite] | None], Awaitable[Review]]
+
+
+class MakeLaunch(Protocol):
+    """Builds a launch's state machine."""
+
+    def __call__(
+        self, history: History, envelope: Envelope, number: int, revision: RevisionAdded, allowance: Allowance
+    ) -> Launch:
+        """Build it."""
+
+
+class _Candidate(msgspec.Struct, frozen=True):
+    """A script and args that checker and gate let pass for a run."""
+
+    script: Script
+    revision: RevisionAdded
+    envelope: Envelope
+    before: LaunchStarted
+
+    def is_new(self, history: History) -> bool:
+        return self.revision.revision not in history.revisions
+
+
+class Resumes:
+    """Plans and resumes of runs that are not live."""
+
+    def __init__(
+        self,
+        *,
+        launches: Launches,
+        library: Library,
+        planner: Planner,
+        review: Reviewer,
+        make_launch: MakeLaunch,
+        clock: Clock,
+    ) -> None:
+        self._launches = launches
+        self._library = library
+        self._planner = planner
+        self._review = review
+        self._make_launch = make_launch
+        self._clock = clock
+
+    async def plan(self, run: str, request: PlanRequest) -> Plan:
+        """Work out what a resume would do, without spending anything.
+
+        Raises:
+            PolicyDeniedError: the run is live, or another operation has it.
+            ScriptRefusedError, GateStoppedError: the candidate was stopped before.
+        """
+        with self._launches.claim(run, "plan"):
+            history = await self._library.history(run)
+            candidate = await self._candidate(history, request.source, request.args, request.limits)
+            return await self._rehearse(history, candidate, Allowance())
+
+    async def resume(self, run: str, request: ResumeRequest, by: str) -> None:
+        """Start the next launch of a run, if nothing stands in the way.
+
+        Raises:
+            PolicyDeniedError: the run is live, another operation has it, or the plan found a repeated payment.
+            ScriptRefusedError, GateStoppedError: the rewrite was stopped; nothing was spent.
+            AttemptUnresolvedError: side-effecting attempts are unresolved and ``proceed`` was not asked for.
+            DivergenceError: the plan found a committed call that would be another one.
+        """
+        with self._launches.claim(run, by):
+            history = await self._library.history(run)
+            await self._launches.settle(history)
+            candidate = await self._candidate(history, request.source, request.args, request.limits)
+            if history.unresolved and not request.proceed:
+                raise unresolved_error(history)
+            retried = [self._retried(history, identity) for identity in request.retry_failed]
+            allowance = Allowance(
+                request.allow_repeats, frozenset(request.allowed_repeats), frozenset(request.retry_failed)
+            )
+            if request.preflight and (candidate.is_new(history) or retried):
+                _refuse(run, await self._rehearse(history, candidate, allowance), proceed=request.proceed)
+            before = candidate.before
+            events: list[AnyEvent] = [
+                FailureRetried(run=run, at=self._clock.now(), attempt=attempt, who=request.who) for attempt in retried
+            ]
+            if candidate.is_new(history):
+                events.append(candidate.revision)
+            await self._launches.begin(
+                NextLaunch(
+                    history=history,
+                    revision=candidate.revision,
+                    annotated=candidate.script.annotated,
+                    envelope=candidate.envelope,
+                    allowance=allowance,
+                    faults=before.faults if request.faults is None else request.faults,
+                    latency=before.latency if request.latency is None else request.latency,
+                    before=tuple(events),
+                )
+            )
+
+    async def _candidate(self, history: History, source: str | None, args: Any, limits: Limits) -> _Candidate:
+        check_schemes(history)
+        launch = history.launch
+        if launch is None:
+            raise UsageError(f"run {history.run} has never been launched", hint="submit its script again")
+        before = launch.started
+        envelope = envelope_of(limits, before.envelope)
+        wanted = history.revision.args if args is msgspec.UNSET else args
+        canonical_args(wanted)
+        text = source if source is not None else history.revision.source
+        script = accepted(await self._review(text, envelope, frozen_sites(history)))
+        return _Candidate(script, revision_of(history, script, wanted, self._clock.now()), envelope, before)
+
+    async def _rehearse(self, history: History, candidate: _Candidate, allowance: Allowance) -> Plan:
+        number = len(history.launches) + 1
+        launch = self._make_launch(history, candidate.envelope, number, candidate.revision, allowance)
+        return await self._planner.plan(launch, candidate.script.annotated)
+
+    def _retried(self, history: History, identity: Identity) -> int:
+        """Return the attempt behind a survived failure that may become work again (contract.md, section 6.3)."""
+        attempt = history.latest_attempt.get(identity)
+        if attempt is None or not attempt.survived:
+            raise UsageError(
+                f"{identity} is not a failure that the script had survived",
+                hint=f"tally attempts {history.run} lists the attempts; others run again by themselves",
+            )
+        later = [
+            known
+            for known in history.records
+            if (known.site, known.path) == (identity.site, identity.path) and known.occurrence > identity.occurrence
+        ]
+        if later:
+            raise UsageError(
+                f"{identity} cannot be retried: {later[0]} stands after it, and would change its place",
+                hint="append a new call instead",
+            )
+        return attempt.started.attempt
+
+
+def revision_of(history: History, script: Script, args: Any, now: float) -> RevisionAdded:
+    """Return the run's revision of this source and these args: the known one, or the next."""
+    digest = revision_digest(script.source, canonical_args(args))
+    for known in history.revisions.values():
+        if known.digest == digest:
+            return known
+    return RevisionAdded(
+        run=history.run,
+        at=now,
+        revision=len(history.revisions),
+        digest=digest,
+        source=script.source,
+        args=args,
+        sites=script.sites,
+    )
+
+
+def canonical_args(args: Any) -> bytes:
+    """Return the canonical encoding of a run's args.
+
+    Raises:
+        UsageError: they are not JSON-like.
+    """
+    try:
+        return canonical(args, "args")
+    except PayloadError as error:
+        raise UsageError(f"the args cannot be used: {error}") from None
+
+
+def unresolved_error(history: History) -> AttemptUnresolvedError:
+    """Name the attempts that stand in the way of a resume."""
+    attempts = [reports.attempt_report(attempt) for attempt in history.unresolved]
+    names = "; ".join(f"attempt {each.attempt} at {each.identity} ({each.capability})" for each in attempts[:5])
+    return AttemptUnresolvedError(
+        f"{len(attempts)} call(s) may have been executed and billed, and nobody knows: {names}. Nothing was started",
+        hint=f"tally attempts {history.run} shows them; settle each with tally reconcile {history.run} ATTEMPT "
+        "--result FILE or --abandon; or resume with --proceed up to them",
+        details=attempts,
+    )
+
+
+def _refuse(run: str, plan: Plan, *, proceed: bool) -> None:
+    """Raise what the plan found that a resume must not walk into; the gravest first, all of it in ``details``."""
+    walked_into = {code for code in _PREFLIGHT if not (proceed and code == UNRESOLVED)}
+    grave = plan.gravest
+    if grave is None or grave.code not in walked_into:
+        return
+    others = len(plan.stops) - 1
+    more = f" ({others} more of the kind found)" if others else ""
+    raise _PREFLIGHT[grave.code](
+        f"{grave.message}{more}; nothing was started and nothing spent",
+        hint=f"{grave.hint}. tally plan {run} shows the whole plan",
+        code=grave.code,
+        details=reports.plan_report(plan),
+    )
