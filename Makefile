@@ -1,4 +1,7 @@
 # The entrance: `make demo` and `make test` build what they need. PYTHON names the interpreter to build with.
+# A target with a comment behind it is listed by `make help`.
+.DEFAULT_GOAL := help
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -6,9 +9,12 @@ STAMP := $(VENV)/.installed
 PORTIONS := runtime store sandbox providers cli bench
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: setup demo test test-long lint types docs lock bench clean
+.PHONY: help setup demo test test-long lint types lock bench clean
 
-setup: $(STAMP)
+help: # list what there is to make
+	@sed -n 's/^\([a-z-]*\):.*# \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(STAMP) # build .venv from the hashed lock
 
 # uv where there is one, else venv and pip; both verify every hash of the lock.
 $(STAMP): requirements.lock pyproject.toml
@@ -24,34 +30,31 @@ $(STAMP): requirements.lock pyproject.toml
 	fi
 	@touch $@
 
-demo: setup
+demo: setup # run the main job end to end, with pictures
 	@$(BIN)/tally demo
 
-test: setup lint types
+test: setup lint types # check style and types, and run the whole suite
 	@$(PYTEST)
 
-test-long: setup
+test-long: setup # more examples for the property tests, and the slow tests
 	@TALLYSTICK_TEST_PROFILE=long $(PYTEST) -m "long or not long"
 
-lint: setup
+lint: setup # ruff and the order of the layers
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/lint-imports >/dev/null || $(BIN)/lint-imports
 
-types: setup
+types: setup # mypy, strict
 	@$(BIN)/mypy $(PORTIONS) tests
 
-docs: setup
-	@$(BIN)/python -m tallystick.cli.docs docs
-
 # A hashed, universal requirements file that names no registry (docs/decisions/0002).
-lock: setup
+lock: setup # resolve the dependencies anew
 	@$(BIN)/python -m pip install -q uv
 	@$(BIN)/uv pip compile --quiet --upgrade --group dev --universal --python-version 3.11 --generate-hashes \
 	  --no-annotate --no-header --no-emit-index-url pyproject.toml -o requirements.lock
 
-bench: setup
-	@$(BIN)/tally bench all
+bench: setup # measure what the command line costs to start
+	@$(BIN)/python -m tallystick.bench.help
 
-clean:
+clean: # remove all that was built
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build demo-out

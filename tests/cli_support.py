@@ -1,5 +1,6 @@
 """A daemon that says what a test tells it to: HTTP over a unix socket, with what was asked kept for a look."""
 
+import io
 import json
 import socketserver
 import threading
@@ -10,22 +11,34 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rich.console import Console, RenderableType
 
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
-from tallystick.contract.source import Counterexample, Span, Violation
-from tallystick.engine.messages import AttemptReport, Calls, ErrorBody, Progress, RunReport, Spend, Status
+from tallystick.engine.messages import (
+    AttemptReport,
+    Calls,
+    Conflict,
+    Diagnostic,
+    ErrorBody,
+    Excerpt,
+    Progress,
+    RunReport,
+    Spend,
+    Status,
+)
 
 RUN = "1m4v0q7xk2ab3c"
 SCRIPT = 'async def orchestrate(ctx, args):\n    return await ctx.run("text.generate", {"prompt": "x"})\n'
-VIOLATION = Violation("R11", "error", Span(2, 17, 2, 58), "text.generate is not granted", "grant it")
-COUNTEREXAMPLE = Counterexample(
+VIOLATION = Diagnostic(
+    2, 17, 2, 58, rule="R11", severity="error", message="text.generate is not granted", hint="grant it"
+)
+COUNTEREXAMPLE = Conflict(
     site="orchestrate/#1",
     kind="removed",
     message="the committed call is gone",
     hint="put it back",
-    old_span=Span(2, 17, 2, 58),
-    old_text='ctx.run("text.generate", {"prompt": "x"})',
+    old=Excerpt(2, 17, 2, 58, text='ctx.run("text.generate", {"prompt": "x"})'),
 )
 SHOT = Identity("orchestrate.shot/#1", (3,), 0)
 
@@ -139,6 +152,14 @@ class FakeDaemon:
             finally:
                 server.shutdown()
                 thread.join()
+
+
+def rendered(content: RenderableType, *, width: int = 180, terminal: bool = False) -> list[str]:
+    """Return the lines that are printed of something, in a pipe or in a terminal of this width."""
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=terminal, width=width, no_color=True, color_system=None)
+    console.print(content, soft_wrap=not terminal)
+    return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
 def report(**changes: Any) -> RunReport:

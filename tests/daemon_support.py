@@ -203,6 +203,8 @@ class Daemon:
         self._state = state
         self._news = anyio.Event()
         self._silent = anyio.Event()
+        if process.stderr is None:
+            self._silent.set()
 
     @property
     def pid(self) -> int:
@@ -354,6 +356,7 @@ class Premises:
         environment: Mapping[str, str] | None = None,
         umask: int = -1,
         user: int | None = None,
+        log: int = subprocess.PIPE,
     ) -> Daemon:
         """Start a daemon, ready or not.
 
@@ -363,6 +366,7 @@ class Premises:
             environment: what else it finds in its environment.
             umask: its umask; by default that of this process.
             user: the user and group that it becomes, for tests that are root.
+            log: a descriptor for its log, which is then not read here.
         """
         paths = [self.folder, TESTS, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         variables = {
@@ -377,14 +381,15 @@ class Premises:
             [sys.executable, "-P", *(["-m", "tallystick.engine.daemon"] if user is None else ["-c", _as(user)])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=log,
             cwd="/",
             env=variables,
             umask=umask,
         )
         daemon = Daemon(process, home or self.state)
         self.started.append(daemon)
-        self._tasks.start_soon(daemon.read_log)
+        if process.stderr is not None:
+            self._tasks.start_soon(daemon.read_log)
         return daemon
 
     async def start(self, **options: Any) -> Daemon:

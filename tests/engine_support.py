@@ -7,8 +7,8 @@ from typing import Any
 
 from scripted_provider import ScriptedProvider
 from tallystick.contract.history import History
-from tallystick.engine.config import CapabilityPolicy, Config, DaemonSettings
 from tallystick.engine.assembly import running
+from tallystick.engine.config import CapabilityPolicy, Config, DaemonSettings
 from tallystick.engine.host import Host
 from tallystick.engine.messages import (
     AttemptReport,
@@ -48,9 +48,11 @@ class House:
         return await self.end(await self.submit(source, args, **options))
 
     async def resume(self, run: str, source: str | None = None, **options: Any) -> RunReport:
-        """Resume a run and wait for the end of the launch."""
+        """Resume a run and wait for the end of the launch; without the preflight unless it is asked for."""
         limits = Limits(**options.pop("limits", {}))
-        await self.host.service.resume(run, ResumeRequest(source=source, limits=limits, **options))
+        await self.host.service.resume(
+            run, ResumeRequest(source=source, limits=limits, **{"preflight": False, **options})
+        )
         return await self.end(run)
 
     async def end(self, run: str) -> RunReport:

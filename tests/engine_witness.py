@@ -10,10 +10,12 @@ from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import anyio
+import pytest
 
 from engine_support import House, house
 from scripted_provider import Hit, ScriptedProvider
 from tallystick.contract.capability import MICROS_PER_USD
+from tallystick.contract.errors import DivergenceError
 from tallystick.contract.events import AttemptStarted
 from tallystick.contract.attempts import Attempt
 from tallystick.contract.history import History
@@ -94,6 +96,19 @@ async def witnessed(provider: Witness | None = None, **options: Any) -> AsyncIte
     with closing(options.pop("store", None) or MemoryStore(witness.disk)) as store:
         async with house(witness, store=store, **options) as engine:
             yield engine, witness
+
+
+async def assert_diverges(engine: House, run: str, source: str, said: str) -> None:
+    """Assert that a resume with a rewrite stops at a committed call with no hit: before the launch, and in one."""
+    hits = engine.provider.count()
+    with pytest.raises(DivergenceError) as refused:
+        await engine.resume(run, source)
+    assert said in refused.value.message
+    stopped = await engine.resume(run, source, preflight=False)
+    assert (stopped.status, stopped.reason, stopped.result) == ("stopped", "TS-D001", None)
+    assert stopped.error is not None
+    assert said in stopped.error.message
+    assert engine.provider.count() == hits
 
 
 async def assert_standing(engine: House, run: str, *, lossy: bool = False) -> RunReport:

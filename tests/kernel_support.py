@@ -12,6 +12,7 @@ from tallystick.kernel import (
     Actor,
     ChildReport,
     ChildSpec,
+    Deferred,
     ManualClock,
     Request,
     SupervisorSpec,
@@ -103,6 +104,63 @@ def puppet(name: str = "puppet", log: list[str] | None = None, **options: Any) -
     """Specify a puppet; ``begin`` and ``end`` are its hooks, everything else goes to the specification."""
     hooks = {key: options.pop(key) for key in ("begin", "end") if key in options}
     return ChildSpec(id=name, factory=lambda: Puppet(name, log, **hooks), **options)
+
+
+def settle_later(deferred: "Deferred[Any]") -> Do:
+    async def act(_: Puppet) -> object:
+        return deferred
+
+    return Do(act)
+
+
+def run_task(task: Any, *, reply: bool = False) -> Do:
+    """Let the puppet run a task: beside itself, or as the reply."""
+
+    async def act(actor: Puppet) -> object:
+        if reply:
+            return actor.defer(task)
+        actor.spawn(task)
+        return None
+
+    return Do(act)
+
+
+async def boom() -> None:
+    raise Boom
+
+
+async def wrong() -> None:
+    raise Wrong
+
+
+def fails(times: int, error: type[Exception] = Boom) -> Act:
+    """Fail that many times from the second call on: a puppet that starts well and restarts badly."""
+    calls = 0
+
+    async def begin(_: Puppet) -> None:
+        nonlocal calls
+        calls += 1
+        if 1 < calls <= times + 1:
+            raise error(f"call {calls}")
+
+    return begin
+
+
+def second_start(act: Callable[[], Any]) -> Act:
+    """Do something in the second start only."""
+    calls = 0
+
+    async def begin(_: Puppet) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            await act()
+
+    return begin
+
+
+async def last(actor: Puppet) -> None:
+    actor.stop()
 
 
 @dataclass

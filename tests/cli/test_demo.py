@@ -6,6 +6,7 @@ import pytest
 from cli_support import RUN, FakeDaemon, Stream, progress, report
 from tallystick.cli.demo import story
 from tallystick.cli.main import main
+from tallystick.engine import paths
 
 SCRIPTS = {path.name: path.read_text() for path in Path(story.__file__).with_name("scripts").glob("*.py")}
 
@@ -34,3 +35,10 @@ def test_a_demo_that_goes_otherwise_says_so_and_fails(
     err = capsys.readouterr().err
     assert "the demo did not go as it should: the run should have failed at the fourth picture, and is completed" in err
     assert ("POST", "/v1/shutdown", None) not in daemon.asked  # a daemon that was there before is left running
+
+
+def test_a_demo_that_cannot_keep_its_pictures_does_not_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("taken").touch()
+    assert main(["demo", "--out", "taken/pictures"]) == 2
+    assert "the pictures cannot be written to taken/pictures: Not a directory" in capsys.readouterr().err
+    assert not paths.home().exists()

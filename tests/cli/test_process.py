@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli_support import RUN, FakeDaemon, Stream, progress, report
+from tallystick.cli.demo import story
 from tallystick.engine.messages import RunLine
 
 TALLY = [sys.executable, "-m", "tallystick.cli.main"]
@@ -81,6 +83,22 @@ def test_help_loads_the_command_line_alone() -> None:
         assert f"\n  {command} " in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("argv", "spared"),
+    [(["runs"], {"pydantic"}), (["show", RUN], {"pydantic"}), (["runs", "--json"], {"pydantic", "rich"})],
+)
+def test_looking_loads_no_more_than_it_shows(daemon: FakeDaemon, argv: list[str], spared: set[str]) -> None:
+    daemon.says("GET", "/runs", [RunLine(run=RUN, name="shots", status="completed", created=1.0, updated=1.0)])
+    daemon.says("GET", f"/runs/{RUN}", report())
+    code = f"import sys; from tallystick.cli.main import main; main({argv!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert RUN in done.stdout
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert loaded & (spared | {"litellm", "aiodocker", "litestar", "uvicorn", "httpx", "anyio", "lmdb", "PIL"}) == set()
+    ours = {".".join(name.split(".")[:2]) for name in done.stderr.split() if name.startswith("tallystick.")}
+    assert ours == {"tallystick.cli", "tallystick.contract", "tallystick.engine"}
+
+
 def test_a_ctrl_c_before_the_run_has_an_id_says_where_to_look(daemon: FakeDaemon) -> None:
     Path("shots.py").write_text("async def orchestrate(ctx, args): ...\n")
     accepting = Stream(hold=True)
@@ -99,7 +117,10 @@ def test_the_demo_does_the_main_job_on_a_daemon_of_its_own() -> None:
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert (outcome["executed"], outcome["replayed"]) == (7, 6)
-    assert outcome["paid_usd"] == pytest.approx(0.122)
-    assert outcome["rerun_usd"] == pytest.approx(0.224)
+    assert (outcome["paid_usd"], outcome["rerun_usd"]) == (0.122, 0.224)
+    assert [Path(name).parent for name in outcome["pictures"]] == [Path("demo-out").absolute()] * 6
     assert [Path(name).read_bytes()[:8] for name in outcome["pictures"]] == [b"\x89PNG\r\n\x1a\n"] * 6
+    run, *resumes = [shlex.split(line)[2:] for line in done.stderr.splitlines() if line.startswith("$ tally ")]
+    assert json.loads(run[run.index("--args") + 1]) == story.ARGS
+    assert [words[-1] for words in resumes] == ["moved_to_helper.py", "inserted_call.py", "repaired.py"]
     shutil.rmtree(outcome["home"])

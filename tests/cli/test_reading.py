@@ -1,12 +1,11 @@
 """How values and fields are laid out for people."""
 
-import io
 import json
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
+from cli_support import rendered
 from tallystick.cli.fields import Fields
 from tallystick.cli.values import MAX_LINES, WIDTH, compact, pretty
 
@@ -57,15 +56,8 @@ def test_short_forms_keep_to_their_limit() -> None:
 def test_fields_are_wrapped_under_their_beginning_on_a_terminal_only() -> None:
     fields = Fields([("error", "one two three four five six seven"), ("", ""), ("hint", "")])
 
-    def shown(*, terminal: bool) -> str:
-        console = Console(file=io.StringIO(), force_terminal=terminal, width=40, no_color=True, color_system=None)
-        console.print(fields, soft_wrap=not terminal)
-        file = console.file
-        assert isinstance(file, io.StringIO)
-        return file.getvalue()
-
-    assert [line.rstrip() for line in shown(terminal=True).splitlines()] == [
+    assert rendered(fields, width=40, terminal=True) == [
         "  error  one two three four five six",
         "         seven",
     ]
-    assert shown(terminal=False) == "  error  one two three four five six seven\n"
+    assert rendered(fields, width=40) == ["  error  one two three four five six seven"]

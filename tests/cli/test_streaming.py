@@ -1,8 +1,11 @@
+import io
+
 import pytest
+from rich.console import Console
 
 from cli_support import RUN, SHOT, FakeDaemon, Stream, Turns, progress
 from tallystick.cli.client import Client, RefusedError
-from tallystick.cli.progress import event_line, status_line
+from tallystick.cli.progress import Display, event_line, status_line
 from tallystick.cli.streaming import follow, parse
 from tallystick.contract.errors import DaemonError
 from tallystick.engine import paths
@@ -71,12 +74,13 @@ def test_server_sent_events_are_read_by_their_data() -> None:
         ("failed", {"text": "invalid_request: no\nway"}, "  x image.generate   orchestrate.shot/#1 [3] 0  invalid_request: no\n    way"),
         ("unresolved", {"text": "reset"}, "  ? image.generate   orchestrate.shot/#1 [3] 0  reset"),
         ("denied", {"text": "\x1b[2J"}, "  - image.generate   orchestrate.shot/#1 [3] 0  \\x1b[2J"),
+        ("log", {"identity": None, "text": "one\ntwo"}, "  > one\n  > two"),
         ("started", {}, None),
         ("replayed", {}, None),
     ],
 )  # fmt: skip
 def test_what_a_call_came_to_is_one_line(kind: str, fields: dict[str, object], shown: str | None) -> None:
-    line = event_line(progress(kind, identity=SHOT, capability="image.generate", **fields))
+    line = event_line(progress(kind, **({"identity": SHOT, "capability": "image.generate"} | fields)))
     assert (None if line is None else line.plain) == shown
 
 
@@ -85,3 +89,12 @@ def test_the_status_line_counts_what_matters() -> None:
     assert status_line("r", "running", latest, 1.25).plain == (
         "r running  3 executed · 2 replayed · 4 in flight · 1 failed · $0.06 · 1.2 s"
     )
+
+
+def test_the_status_is_one_line_in_a_narrow_terminal() -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=40, no_color=True)
+    console.print(Display(RUN))
+    assert isinstance(console.file, io.StringIO)
+    (line,) = console.file.getvalue().splitlines()
+    assert RUN in line
+    assert "…" in line

@@ -56,7 +56,7 @@ def test_text_is_found_again_in_the_source_alone() -> None:
 
 
 def test_bounds_that_the_checker_proves_are_added_to_the_facts() -> None:
-    script = read_script(SCRIPT).with_bounds({"orchestrate/#1": (6, 1), "orchestrate/#2": (None, 1)})
+    script = read_script(SCRIPT).with_bounds({"orchestrate/#1": (6, 1), "orchestrate/#2": (None, 1)}, {})
     assert isinstance(script, Script)
     assert [(fact.total, fact.per_path) for fact in script.sites] == [(6, 1), (None, 1), (None, None)]
 

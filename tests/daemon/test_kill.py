@@ -2,6 +2,8 @@
 
 import base64
 import os
+import signal
+from collections import Counter
 from collections.abc import AsyncIterator
 
 import anyio
@@ -9,6 +11,7 @@ import pytest
 
 from daemon_support import PATIENCE, Client, RefusedError, assert_standing, premises
 from scripted_provider import Hit
+from tallystick.engine import fault_points
 from tallystick.engine.messages import AttemptReport, Progress
 
 FANOUT = """
@@ -92,6 +95,43 @@ async def test_killed_in_a_fanout_of_eight_with_four_answers() -> None:
             report = await client.resume(run)
             assert (report.status, report.calls.replayed, report.calls.executed) == ("completed", 8, 0)
             assert len(place.hits) == 10
+
+
+MIXED = """
+async def orchestrate(ctx, args):
+    async def shot(number):
+        note = await ctx.run("text.generate", {"prompt": f"note {number}"})
+        image = await ctx.run("image.generate", {"prompt": f"shot {number}"})
+        return [note["text"], image["width"]]
+
+    first = await shot("first")
+    return [first, *await ctx.parallel([shot(number) for number in range(3)])]
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", fault_points.ALL)
+@pytest.mark.parametrize("count", range(1, 9))
+async def test_killed_at_any_step_of_any_call_each_loss_is_paid_once_more_at_most(step: str, count: int) -> None:
+    async with premises() as place:
+        async with place.open(fault=f"{step}:{count}") as (daemon, client):
+            run = await client.submit(MIXED)
+            assert await daemon.ended() == -signal.SIGKILL
+        async with place.open() as (_, client):
+            report = await client.end(run)
+            lost = report.unresolved
+            for attempt in lost:
+                await client.reconcile(run, attempt.attempt, abandon=True)
+            if lost:
+                report = await client.resume(run)
+            assert report.status == "completed"
+            attempts = await assert_standing(place, client, run)
+            assert sum(attempt.state == "committed" for attempt in attempts) == 8
+            payloads = Counter(hit.text for hit in place.hits)
+            assert len(payloads) == 8
+            again = {hit.text for hit in place.hits if payloads[hit.text] > 1}
+            assert len(again) <= sum(attempt.state in ("unknown", "abandoned") for attempt in attempts)
+            assert max(payloads.values()) <= 2
 
 
 async def refusal(client: Client, run: str) -> RefusedError:

@@ -11,6 +11,9 @@ import anyio
 import pytest
 
 from daemon_support import Daemon, Premises, premises
+from tallystick.contract.errors import UsageError
+from tallystick.engine.config import load
+from tallystick.engine.messages import Status
 
 NOBODY = 65534
 #: Tests that are root become somebody whom permissions bind.
@@ -84,10 +87,6 @@ def a_symlink_to_a_socket(path: Path) -> None:
     path.symlink_to("elsewhere")
 
 
-def a_folder(path: Path) -> None:
-    path.mkdir()
-
-
 def a_foreign_socket(path: Path) -> None:
     a_socket(path)
     os.chown(path, NOBODY, NOBODY)
@@ -103,7 +102,6 @@ def a_socket(path: Path) -> None:
     [
         a_file,
         a_symlink_to_a_socket,
-        a_folder,
         pytest.param(a_foreign_socket, marks=ROOT_ONLY),
     ],
 )
@@ -180,22 +178,52 @@ async def test_a_state_directory_that_cannot_be_used_is_told(where: Callable[[Pr
     ("text", "wrong"),
     [
         ("[daemon]\nmax_life = 3\n", "max_life"),
-        ('[sandbox]\nallow_missing = ["walls"]\n', "walls"),
+        ("[daemon]\nmax_live = 0\n", "daemon.max_live"),
+        ("[daemon]\ndrain = nan\n", "daemon.drain"),
+        ('[sandbox]\nmemory_mb = "512"\n', "sandbox.memory_mb"),
+        ('[capabilities."image.generate"]\nconcurrency = 1\n', "provider"),
         ('[capabilities."image.generat"]\nprovider = "local"\n', "did you mean 'image.generate'?"),
-        ("\0\xff", "config.toml is wrong"),
     ],
+)
+def test_a_wrong_configuration_is_told_with_the_place(tmp_path: Path, text: str, wrong: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        load(path)
+    assert str(path) in refused.value.message
+    assert wrong in refused.value.message + refused.value.hint
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"), [("\0\xff", "config.toml is wrong"), ('[sandbox]\nallow_missing = ["walls"]\n', "walls")]
 )
 async def test_a_wrong_configuration_keeps_it_from_starting(text: str, wrong: str) -> None:
     async with premises() as place:
         place.write_config(text)
-        said = await refuses(place.spawn(), 2, "TS-U001")
-        assert wrong in said
+        assert wrong in await refuses(place.spawn(), 2, "TS-U001")
 
 
-async def test_being_told_to_stop_twice_is_one_orderly_stop() -> None:
+async def test_being_told_to_stop_in_every_way_is_one_orderly_stop() -> None:
     async with premises() as place:
         daemon = await place.start()
-        daemon.process.send_signal(signal.SIGINT)
-        daemon.process.send_signal(signal.SIGTERM)
+        async with daemon.client() as client:
+            assert (await client.post("/v1/shutdown", Status)).pid == daemon.pid
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            daemon.process.send_signal(number)
         assert await daemon.ended() == 0
         assert [entry["event"] for entry in daemon.events] == ["daemon_ready", "daemon_stopping", "daemon_stopped"]
+
+
+async def test_a_log_that_nobody_reads_any_more_ends_no_run() -> None:
+    async with premises() as place:
+        read, write = os.pipe()
+        daemon = place.spawn(log=write)
+        os.close(write)
+        await anyio.wait_readable(read)
+        assert b"daemon_ready" in os.read(read, 4096)
+        os.close(read)
+        async with daemon.client() as client:
+            run = await client.submit("async def orchestrate(ctx, args):\n    return 1\n")
+            assert (await client.end(run)).status == "completed"
+        await daemon.stop()

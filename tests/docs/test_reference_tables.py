@@ -1,12 +1,7 @@
 """Tables of the documentation that restate the code are held against it."""
 
-import re
-
-from litestar.handlers import HTTPRouteHandler
-
 from docs_support import DOCS, marked_rows
 from tallystick.contract.capability import usd
-from tallystick.engine import api
 from tallystick.providers import catalogue
 
 
@@ -27,14 +22,3 @@ def test_the_catalogue_is_the_programs() -> None:
         for name, known in catalogue.CATALOGUE.items()
     ]
     assert [list(map(plain, cells)) for cells in marked_rows(DOCS / "providers.md", "catalogue")] == expected
-
-
-def test_the_routes_are_the_programs() -> None:
-    served = {
-        f"{method} {re.sub(r':[a-z]+', '', path)}"
-        for handler in vars(api).values()
-        if isinstance(handler, HTTPRouteHandler)
-        for path in handler.paths
-        for method in handler.http_methods
-    }
-    assert {plain(cells[0]) for cells in marked_rows(DOCS / "architecture.md", "routes")} == served

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import anyio
 from anyio.abc import TaskGroup
 from anyio.from_thread import start_blocking_portal
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -18,7 +18,7 @@ from conftest import LONG
 from engine_stores import RefusingStore
 from engine_support import House
 from engine_witness import Witness, assert_standing, witnessed
-from tallystick.contract.errors import AttemptUnresolvedError, GateStoppedError
+from tallystick.contract.errors import AttemptUnresolvedError, DivergenceError, GateStoppedError, PolicyDeniedError
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.prefix import frozen_sites
@@ -32,6 +32,8 @@ TROUBLE: dict[str, Outcome] = {
 }
 CAPABILITIES = {"image.generate": '["width"]', "text.generate": '["text"]'}
 MOST = 4
+REFUSALS = (GateStoppedError, AttemptUnresolvedError, DivergenceError, PolicyDeniedError)
+STOPPED, HELD = GateStoppedError.__name__, AttemptUnresolvedError.__name__
 PICTURES = {"images": [{"$base64": "iVBORw0KGgo=", "media_type": "image/png"}], "width": 8, "height": 8}
 
 
@@ -83,6 +85,7 @@ class AnyStory(RuleBasedStateMachine):
         self.blocks: list[Block] = []
         self.run = ""
         self.lossy = False
+        self.preflight = True
         self.paid: dict[Identity, int] = {}
         self.open()
 
@@ -127,30 +130,34 @@ class AnyStory(RuleBasedStateMachine):
         for place, number, kind in trouble:
             self.witness.broken[_text(candidate, place, number)] = TROUBLE[kind]
 
-    def resume(self, candidate: list[Block], trouble: list[tuple[int, int, str]]) -> RunReport | None:
-        """Resume with a candidate; None when it was stopped before anything started."""
+    def resume(self, candidate: list[Block], trouble: list[tuple[int, int, str]]) -> str:
+        """Resume with a candidate; return the status of the launch, or the error's class that it was refused with."""
         self.prepare(candidate, trouble)
         before = self.witness.count()
         try:
-            report: RunReport = self.ask(self.engine.resume, self.run, source_of(candidate))
-        except (GateStoppedError, AttemptUnresolvedError):
+            report: RunReport = self.ask(self.engine.resume, self.run, source_of(candidate), preflight=self.preflight)
+        except REFUSALS as error:
             assert self.witness.count() == before
-            return None
+            return type(error).__name__
         self.blocks = candidate
         if report.status == "completed":
             assert report.result == sum(block.width for block in candidate)
-        return report
+        return report.status
 
     @rule(trouble=troubles)
     def resume_as_it_is(self, trouble: list[tuple[int, int, str]]) -> None:
         held = self.is_held()
-        assert (self.resume(self.blocks, trouble) is None) == held
+        ended = self.resume(self.blocks, trouble)
+        assert (ended == HELD) == held
+        assert ended != STOPPED
 
     @rule(block=blocks, trouble=troubles)
     @precondition(lambda self: len(self.blocks) < MOST)
     def resume_with_a_block_appended(self, block: Block, trouble: list[tuple[int, int, str]]) -> None:
         held = self.is_held()
-        assert (self.resume([*self.blocks, block], trouble) is None) == held
+        ended = self.resume([*self.blocks, block], trouble)
+        assert (ended == HELD) == held
+        assert ended != STOPPED
 
     @rule(
         at=st.integers(0, 3),
@@ -169,20 +176,24 @@ class AnyStory(RuleBasedStateMachine):
             "shape": old._replace(shape="fanout" if old.shape == "loop" else "loop"),
         }[change]
         held, frozen, committed = self.is_held(), self.is_frozen(at), self.committed(at)
-        report = self.resume([*self.blocks[:at], new, *self.blocks[at + 1 :]], trouble)
+        ended = self.resume([*self.blocks[:at], new, *self.blocks[at + 1 :]], trouble)
         if change in ("note", "wider", "narrower", "wording"):
-            assert (report is None) == held
-        elif not held and change == "capability":
-            assert (report is None) == frozen
-        if change == "wording" and report is not None and any(number < new.width for number in committed):
-            assert report.status != "completed"
+            assert ended != STOPPED
+            assert (ended == HELD) == held
+        elif change == "capability":
+            assert (ended == STOPPED) == frozen
+        if change == "wording" and any(number < new.width for number in committed):
+            assert ended != "completed"
 
     @rule(keep=st.integers(1, 3), trouble=troubles)
     def resume_with_blocks_cut_off(self, keep: int, trouble: list[tuple[int, int, str]]) -> None:
         keep = min(keep, len(self.blocks))
-        held = self.is_held()
         frozen = any(self.is_frozen(at) for at in range(keep, len(self.blocks)))
-        assert (self.resume(self.blocks[:keep], trouble) is None) == (held or frozen)
+        assert (self.resume(self.blocks[:keep], trouble) == STOPPED) == frozen
+
+    @rule(preflight=st.booleans())
+    def with_or_without_a_plan(self, preflight: bool) -> None:
+        self.preflight = preflight
 
     @rule(block=blocks, number=st.integers(0, MOST))
     @precondition(lambda self: len(self.blocks) < MOST)
@@ -201,7 +212,7 @@ class AnyStory(RuleBasedStateMachine):
         gate = self.witness.hold(containing=text)
         try:
             await self.engine.host.service.resume(self.run, ResumeRequest(source=source))
-        except (GateStoppedError, AttemptUnresolvedError):
+        except REFUSALS:
             gate.release()
             return False
         async with anyio.create_task_group() as tasks:
@@ -269,6 +280,6 @@ async def _finishing(tasks: TaskGroup, operation: Any, *args: Any) -> None:
 
 
 AnyStory.TestCase.settings = settings(
-    max_examples=400 if LONG else 40, stateful_step_count=30 if LONG else 12, deadline=None, derandomize=not LONG
+    max_examples=400 if LONG else 40, stateful_step_count=30 if LONG else 12, deadline=None, derandomize=not LONG, phases=[Phase.generate]
 )
 TestAnyStory = AnyStory.TestCase

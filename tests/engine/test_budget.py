@@ -28,7 +28,7 @@ async def refusals(engine: House, report: RunReport) -> tuple[int, int]:
     return len(history.attempts), 10 - len(tried)
 
 
-async def test_three_images_of_budget_are_three_hits_and_the_rest_has_no_attempt():
+async def test_three_images_of_budget_are_three_hits_and_the_rest_has_no_attempt() -> None:
     witness = Witness(cost=ESTIMATE)
     async with witnessed(witness) as (engine, _):
         stopped = await engine.run(TEN, limits={"budget_usd": THREE_IMAGES})
@@ -49,7 +49,7 @@ async def test_three_images_of_budget_are_three_hits_and_the_rest_has_no_attempt
         await assert_standing(engine, stopped.run)
 
 
-async def test_a_site_whose_calls_were_all_refused_is_not_frozen():
+async def test_a_site_whose_calls_were_all_refused_is_not_frozen() -> None:
     edited = TEN.replace("shot <{number}>", "other <{number}>")
     async with witnessed() as (engine, witness):
         stopped = await engine.run(TEN, limits={"budget_usd": 0.01})
@@ -60,7 +60,7 @@ async def test_a_site_whose_calls_were_all_refused_is_not_frozen():
         await assert_standing(engine, stopped.run)
 
 
-async def test_replays_cost_nothing_even_with_the_budget_used_up():
+async def test_replays_cost_nothing_even_with_the_budget_used_up() -> None:
     witness = Witness(cost=ESTIMATE)
     async with witnessed(witness) as (engine, _):
         first = await engine.run(TEN, limits={"budget_usd": 0.20})
@@ -71,7 +71,7 @@ async def test_replays_cost_nothing_even_with_the_budget_used_up():
         await assert_standing(engine, first.run)
 
 
-async def test_calls_wait_while_those_in_flight_may_turn_out_cheaper():
+async def test_calls_wait_while_those_in_flight_may_turn_out_cheaper() -> None:
     """Ten calls of a tenth of their estimate: all of them fit one after another, though never four at once."""
     witness = Witness(cost=ESTIMATE // 10)
     async with witnessed(witness) as (engine, _):
@@ -87,7 +87,7 @@ async def test_calls_wait_while_those_in_flight_may_turn_out_cheaper():
         await assert_standing(engine, run)
 
 
-async def test_a_call_does_not_wait_for_room_that_cannot_come():
+async def test_a_call_does_not_wait_for_room_that_cannot_come() -> None:
     """Two of three are spent for good; a second one in flight would not fit whatever the first one costs."""
     witness = Witness(cost=ESTIMATE)
     async with witnessed(witness) as (engine, _):
@@ -101,7 +101,7 @@ async def test_a_call_does_not_wait_for_room_that_cannot_come():
         await assert_standing(engine, run)
 
 
-async def test_an_unresolved_attempt_keeps_its_share():
+async def test_an_unresolved_attempt_keeps_its_share() -> None:
     witness = Witness(cost=ESTIMATE)
     witness.broken["<0>"] = Unknown(reason="the line went dead")
     async with witnessed(witness) as (engine, _):
@@ -119,7 +119,7 @@ async def test_an_unresolved_attempt_keeps_its_share():
         await assert_standing(engine, stopped.run)
 
 
-async def test_an_unknown_cost_is_unpriced_and_still_holds_its_reservation():
+async def test_an_unknown_cost_is_unpriced_and_still_holds_its_reservation() -> None:
     witness = Witness(cost=None)
     async with witnessed(witness) as (engine, _):
         stopped = await engine.run(TEN, limits={"budget_usd": THREE_IMAGES})
@@ -130,7 +130,7 @@ async def test_an_unknown_cost_is_unpriced_and_still_holds_its_reservation():
         await assert_standing(engine, stopped.run)
 
 
-async def test_failed_and_unusable_answers_are_paid_for_at_their_cost():
+async def test_failed_and_unusable_answers_are_paid_for_at_their_cost() -> None:
     witness = Witness(cost=ESTIMATE)
     witness.broken["<0>"] = Refused(kind="invalid_request", text="no", cost=5_000)
     witness.broken["<1>"] = Unusable(raw={}, text="empty", cost=7_000)
@@ -142,7 +142,7 @@ async def test_failed_and_unusable_answers_are_paid_for_at_their_cost():
         await assert_standing(engine, report.run)
 
 
-async def test_a_cost_above_the_estimate_counts_in_full():
+async def test_a_cost_above_the_estimate_counts_in_full() -> None:
     witness = Witness(cost=3 * ESTIMATE)
     async with witnessed(witness) as (engine, _):
         report = await engine.run(TEN, limits={"budget_usd": THREE_IMAGES, "concurrency": 1})
@@ -150,7 +150,7 @@ async def test_a_cost_above_the_estimate_counts_in_full():
         await assert_standing(engine, report.run)
 
 
-async def test_a_configured_price_is_what_is_reserved():
+async def test_a_configured_price_is_what_is_reserved() -> None:
     async with witnessed(Witness(cost=30_000), policy={"estimate": 0.03}) as (engine, witness):
         report = await engine.run(TEN, limits={"budget_usd": THREE_IMAGES})
         assert (report.reason, witness.count()) == ("TS-P002", 2)
@@ -158,14 +158,14 @@ async def test_a_configured_price_is_what_is_reserved():
 
 
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), 1e9])
-async def test_a_budget_that_is_none_is_refused_before_anything_starts(budget: float):
+async def test_a_budget_that_is_none_is_refused_before_anything_starts(budget: float) -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError, match="budget"):
             await engine.run(TEN, limits={"budget_usd": budget})
         assert (witness.disk.events, witness.count()) == ([], 0)
 
 
-async def test_the_budget_is_the_runs_over_all_its_launches():
+async def test_the_budget_is_the_runs_over_all_its_launches() -> None:
     witness = Witness(cost=ESTIMATE)
     witness.script("image.generate", 2, Succeeded(result={"images": []}, cost=ESTIMATE))
     async with witnessed(witness) as (engine, _):

@@ -43,7 +43,7 @@ def assert_cancelled(report: RunReport) -> None:
     assert report.result is None
 
 
-async def test_a_run_in_the_queue_ends_without_a_sandbox_or_a_hit():
+async def test_a_run_in_the_queue_ends_without_a_sandbox_or_a_hit() -> None:
     async with witnessed(daemon={"max_live": 1}) as (engine, witness):
         gate = witness.hold()
         first = await engine.submit(FANOUT, limits={"concurrency": 1})
@@ -60,7 +60,7 @@ async def test_a_run_in_the_queue_ends_without_a_sandbox_or_a_hit():
         assert (resumed.status, resumed.calls.executed) == ("completed", 16)
 
 
-async def test_calls_that_wait_for_a_slot_are_not_sent():
+async def test_calls_that_wait_for_a_slot_are_not_sent() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(FANOUT, limits={"concurrency": 2})
@@ -74,7 +74,7 @@ async def test_calls_that_wait_for_a_slot_are_not_sent():
         await assert_standing(engine, run)
 
 
-async def test_calls_in_flight_settle_and_commit_before_the_run_ends():
+async def test_calls_in_flight_settle_and_commit_before_the_run_ends() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(FANOUT)
@@ -95,7 +95,7 @@ async def test_calls_in_flight_settle_and_commit_before_the_run_ends():
         await assert_standing(engine, run)
 
 
-async def test_calls_that_wait_for_budget_are_not_sent():
+async def test_calls_that_wait_for_budget_are_not_sent() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(FANOUT, limits={"budget_usd": 0.06})
@@ -108,7 +108,7 @@ async def test_calls_that_wait_for_budget_are_not_sent():
         await assert_standing(engine, run)
 
 
-async def test_a_script_cannot_catch_it():
+async def test_a_script_cannot_catch_it() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold(containing="<3>")
         run = await engine.submit(STUBBORN)
@@ -122,7 +122,7 @@ async def test_a_script_cannot_catch_it():
 
 
 @pytest.mark.parametrize("outcome", [Refused(kind="rate_limited", text="no"), Unknown(reason="reset")])
-async def test_what_settles_after_it_is_never_called_cancelled(outcome: Refused | Unknown):
+async def test_what_settles_after_it_is_never_called_cancelled(outcome: Refused | Unknown) -> None:
     async with witnessed() as (engine, witness):
         witness.broken["<3>"] = outcome
         gate = witness.hold(containing="<3>")
@@ -138,7 +138,7 @@ async def test_what_settles_after_it_is_never_called_cancelled(outcome: Refused 
         await assert_standing(engine, run)
 
 
-async def test_cancelling_twice_is_cancelling_once():
+async def test_cancelling_twice_is_cancelling_once() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(FANOUT, limits={"concurrency": 1})
@@ -151,7 +151,7 @@ async def test_cancelling_twice_is_cancelling_once():
         assert len([event for event in witness.disk.events if type(event).__name__ == "LaunchEnded"]) == 1
 
 
-async def test_a_run_that_is_not_live_cannot_be_cancelled():
+async def test_a_run_that_is_not_live_cannot_be_cancelled() -> None:
     async with witnessed() as (engine, _):
         run = (await engine.run(STUBBORN)).run
         with pytest.raises(UsageError, match="ended completed") as refused:
@@ -160,7 +160,7 @@ async def test_a_run_that_is_not_live_cannot_be_cancelled():
         assert (await engine.host.service.report(run)).status == "completed"
 
 
-async def test_at_every_moment_of_a_run_no_new_hit_follows_it():
+async def test_at_every_moment_of_a_run_no_new_hit_follows_it() -> None:
     """Cancelled after each number of turns of the loop, until the run is done before the cancellation comes."""
     turns, finished = 0, False
     while not finished:

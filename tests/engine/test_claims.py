@@ -27,7 +27,7 @@ async def both(engine: House, run: str, sources: tuple[str | None, str | None]) 
 
 
 @pytest.mark.parametrize("sources", [(None, None), (None, OTHER), (OTHER, SCRIPT)], ids=["same", "other", "swapped"])
-async def test_of_two_resumes_at_once_exactly_one_wins(sources: tuple[str | None, str | None]):
+async def test_of_two_resumes_at_once_exactly_one_wins(sources: tuple[str | None, str | None]) -> None:
     async with witnessed() as (engine, witness):
         witness.fail("text.generate", 1, "unavailable")
         run = (await engine.run(SCRIPT)).run
@@ -45,7 +45,7 @@ async def test_of_two_resumes_at_once_exactly_one_wins(sources: tuple[str | None
         await assert_standing(engine, run)
 
 
-async def test_a_live_run_can_be_neither_resumed_nor_reconciled():
+async def test_a_live_run_can_be_neither_resumed_nor_reconciled() -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold("image.generate")
         run = await engine.submit(SCRIPT)
@@ -59,7 +59,7 @@ async def test_a_live_run_can_be_neither_resumed_nor_reconciled():
         await assert_standing(engine, run)
 
 
-async def test_a_claim_is_given_back_when_a_resume_is_refused():
+async def test_a_claim_is_given_back_when_a_resume_is_refused() -> None:
     async with witnessed() as (engine, witness):
         run = (await engine.run(SCRIPT)).run
         with pytest.raises(UsageError):
@@ -68,7 +68,7 @@ async def test_a_claim_is_given_back_when_a_resume_is_refused():
         assert (again.status, again.calls.replayed, witness.count()) == ("completed", 2, 2)
 
 
-async def test_two_decisions_at_once_are_one():
+async def test_two_decisions_at_once_are_one() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a mug"] = Unknown(reason="reset")
         run = (await engine.run(SCRIPT)).run
@@ -82,7 +82,7 @@ async def test_two_decisions_at_once_are_one():
         assert len(decided) == 1
 
 
-async def test_a_run_that_is_not_there_is_named():
+async def test_a_run_that_is_not_there_is_named() -> None:
     async with witnessed() as (engine, _):
         for operation in (engine.resume("nobody"), engine.end("nobody"), engine.attempts("nobody")):
             with pytest.raises(UsageError, match="'nobody'") as refused:
@@ -90,7 +90,7 @@ async def test_a_run_that_is_not_there_is_named():
             assert refused.value.code == "TS-U002"
 
 
-async def test_runs_do_not_disturb_each_other():
+async def test_runs_do_not_disturb_each_other() -> None:
     async with witnessed(Witness(shuffle=4)) as (engine, witness):
         runs = await asyncio.gather(*(engine.submit(SCRIPT) for _ in range(12)))
         assert len(set(runs)) == 12

@@ -38,7 +38,7 @@ class Others(Gate):
 
 @pytest.mark.parametrize("width", [4, 8, 16, 32])
 @pytest.mark.parametrize("when", ["first", "last", "whenever"])
-async def test_one_failing_branch_costs_one_call_more(width: int, when: str):
+async def test_one_failing_branch_costs_one_call_more(width: int, when: str) -> None:
     for seed in range(TIMES):
         failing = (seed * 7) % width
         concurrency = width if when != "whenever" else 1 + seed % width

@@ -101,7 +101,7 @@ def call(**changes: Any) -> Call:
         ([Done(nonce="", value=1), call()], "after the guest's last word"),
     ],
 )
-async def test_a_guest_that_breaks_the_protocol_ends_its_launch_and_costs_nothing_more(frames: list[ToHost], said: str):
+async def test_a_guest_that_breaks_the_protocol_ends_its_launch_and_costs_nothing_more(frames: list[ToHost], said: str) -> None:
     witness = Witness()
     async with witnessed(witness, driver=PuppetDriver(Acts(frames))) as (engine, _):
         report = await engine.run(SCRIPT)
@@ -114,7 +114,7 @@ async def test_a_guest_that_breaks_the_protocol_ends_its_launch_and_costs_nothin
         assert (resumed.status, resumed.result) == ("completed", 4)
 
 
-async def test_a_stream_that_cannot_be_read_ends_the_launch():
+async def test_a_stream_that_cannot_be_read_ends_the_launch() -> None:
     async with witnessed(driver=PuppetDriver(Acts(FrameError("not a frame")))) as (engine, witness):
         report = await engine.run(SCRIPT)
         assert (report.status, report.reason, witness.count()) == ("failed", "TS-R004", 0)
@@ -130,7 +130,7 @@ async def test_a_stream_that_cannot_be_read_ends_the_launch():
         (Exit(cause="exit", code=0), "TS-R004", "status 0"),
     ],
 )
-async def test_a_guest_that_dies_ends_its_launch_with_the_cause(exit_: Exit, code: str, said: str):
+async def test_a_guest_that_dies_ends_its_launch_with_the_cause(exit_: Exit, code: str, said: str) -> None:
     async with witnessed(driver=PuppetDriver(Acts([Log(nonce="", text="hello")], exit_))) as (engine, witness):
         report = await engine.run(SCRIPT)
         assert (report.status, report.reason, report.logs, witness.count()) == ("failed", code, "hello", 0)
@@ -140,7 +140,7 @@ async def test_a_guest_that_dies_ends_its_launch_with_the_cause(exit_: Exit, cod
         assert (await engine.resume(report.run)).status == "completed"
 
 
-async def test_calls_of_a_guest_that_dies_settle_and_commit():
+async def test_calls_of_a_guest_that_dies_settle_and_commit() -> None:
     async with witnessed(driver=PuppetDriver(Acts([call()], Exit(cause="signal", signal=9)))) as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(SCRIPT)
@@ -155,14 +155,14 @@ async def test_calls_of_a_guest_that_dies_settle_and_commit():
         assert (stopped.reason, witness.count()) == ("TS-D001", 1)  # the puppet's payload is not the script's
 
 
-async def test_a_result_counts_only_with_a_clean_exit():
+async def test_a_result_counts_only_with_a_clean_exit() -> None:
     done = [Done(nonce="", value="forged")]
     async with witnessed(driver=PuppetDriver(Acts(done, Exit(cause="exit", code=1)))) as (engine, _):
         report = await engine.run(SCRIPT)
         assert (report.status, report.reason, report.result) == ("failed", "TS-R004", None)
 
 
-async def test_a_guest_that_does_not_exit_is_killed_and_its_result_does_not_count():
+async def test_a_guest_that_does_not_exit_is_killed_and_its_result_does_not_count() -> None:
     clock = ManualClock()
     async with witnessed(driver=PuppetDriver(Acts([Done(nonce="", value=1)])), clock=clock) as (engine, _):
         run = await engine.submit(SCRIPT)
@@ -176,7 +176,7 @@ class NoDriver(MemoryDriver):
         raise SandboxError("this kernel has no Landlock")
 
 
-async def test_without_a_sandbox_nothing_runs_and_the_reason_is_told():
+async def test_without_a_sandbox_nothing_runs_and_the_reason_is_told() -> None:
     async with witnessed(driver=NoDriver()) as (engine, witness):
         report = await engine.run(SCRIPT)
         assert (report.status, report.reason, witness.count()) == ("failed", "TS-R007", 0)
@@ -186,7 +186,7 @@ async def test_without_a_sandbox_nothing_runs_and_the_reason_is_told():
         await assert_standing(engine, report.run)
 
 
-async def test_a_run_whose_actor_crashes_sends_nothing_more_and_can_be_resumed():
+async def test_a_run_whose_actor_crashes_sends_nothing_more_and_can_be_resumed() -> None:
     """A fault of our own: the call in flight belongs to the broker and commits, those that wait are not sent."""
 
     class Faulty(Puppet):

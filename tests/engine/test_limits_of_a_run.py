@@ -1,10 +1,13 @@
 """What a launch may do: concurrency, ceilings, grants, schemas, the wall clock."""
 
+from typing import Any
+
 import pytest
 
+from engine_support import ALL
 from engine_witness import Witness, assert_standing, witnessed
-from tallystick.contract.errors import UsageError
-from tallystick.contract.prefix import frozen_sites
+from tallystick.contract.errors import ScriptRefusedError, UsageError
+from tallystick.engine.messages import Limits, RunRequest
 from tallystick.kernel import ManualClock
 
 FANOUT = """
@@ -41,7 +44,7 @@ async def orchestrate(ctx, args):
 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 6])
-async def test_the_limit_of_concurrency_is_used_and_never_passed(concurrency: int):
+async def test_the_limit_of_concurrency_is_used_and_never_passed(concurrency: int) -> None:
     async with witnessed() as (engine, witness):
         gate = witness.hold()
         run = await engine.submit(FANOUT, limits={"concurrency": concurrency})
@@ -53,7 +56,7 @@ async def test_the_limit_of_concurrency_is_used_and_never_passed(concurrency: in
         await assert_standing(engine, run)
 
 
-async def test_a_capabilitys_own_limit_holds_over_all_runs():
+async def test_a_capabilitys_own_limit_holds_over_all_runs() -> None:
     async with witnessed(policy={"concurrency": 3}) as (engine, witness):
         gate = witness.hold()
         runs = [await engine.submit(FANOUT), await engine.submit(FANOUT)]
@@ -63,7 +66,7 @@ async def test_a_capabilitys_own_limit_holds_over_all_runs():
         assert (witness.count(), witness.most_at_once) == (16, 3)
 
 
-async def test_a_run_that_waits_for_a_slot_does_not_hold_up_another_capability():
+async def test_a_run_that_waits_for_a_slot_does_not_hold_up_another_capability() -> None:
     async with witnessed(policy={"concurrency": 1}) as (engine, witness):
         gate = witness.hold("image.generate")
         slow = await engine.submit(FANOUT)
@@ -74,7 +77,7 @@ async def test_a_run_that_waits_for_a_slot_does_not_hold_up_another_capability()
         assert (await engine.end(slow)).status == "completed"
 
 
-async def test_runs_beyond_the_limit_of_live_sandboxes_wait_their_turn():
+async def test_runs_beyond_the_limit_of_live_sandboxes_wait_their_turn() -> None:
     async with witnessed(daemon={"max_live": 1}) as (engine, witness):
         gate = witness.hold()
         first = await engine.submit(AS_LONG_AS_ASKED, [1])
@@ -86,45 +89,40 @@ async def test_runs_beyond_the_limit_of_live_sandboxes_wait_their_turn():
         assert [(await engine.end(run)).status for run in (first, second)] == ["completed", "completed"]
 
 
-async def test_the_ceiling_of_calls_stops_a_launch_and_raising_it_goes_on():
+@pytest.mark.parametrize("limits", [{"max_calls": 7}, {"grants": ("text.generate",)}], ids=["ceiling", "grants"])
+async def test_what_a_script_can_be_seen_to_exceed_is_refused_before_the_start(limits: dict[str, Any]) -> None:
     async with witnessed() as (engine, witness):
-        stopped = await engine.run(AS_LONG_AS_ASKED, [1] * 6, limits={"max_calls": 4})
-        assert (stopped.status, stopped.reason, stopped.calls.executed) == ("stopped", "TS-P003", 4)
-        assert (stopped.calls.denied, witness.count()) == (1, 4)
-        await assert_standing(engine, stopped.run)
-
-        resumed = await engine.resume(stopped.run, limits={"max_calls": 5})
-        assert (resumed.status, resumed.result, resumed.calls.replayed, witness.count()) == ("completed", 6, 4, 6)
-        await assert_standing(engine, stopped.run)
+        with pytest.raises(ScriptRefusedError) as refused:
+            await engine.host.service.submit(RunRequest(source=FANOUT, limits=Limits(**{"grants": ALL, **limits})))
+        assert {one.rule for one in refused.value.details} == {"R11"}
+        assert (witness.disk.events, witness.count()) == ([], 0)
 
 
-async def test_a_capability_that_is_not_granted_is_not_called_and_grants_can_be_added():
+@pytest.mark.parametrize(
+    ("less", "enough"),
+    [
+        ({"max_calls": 7}, {"max_calls": 8}),
+        ({"grants": ("text.generate",)}, {"grants": ("text.generate", "image.generate")}),
+    ],
+    ids=["ceiling", "grants"],
+)
+async def test_limits_can_be_changed_on_resume(less: dict[str, Any], enough: dict[str, Any]) -> None:
     async with witnessed() as (engine, witness):
-        denied = await engine.run(WAITS, grants=("text.generate",))
-        assert (denied.status, denied.reason, denied.calls.executed, denied.calls.denied) == ("stopped", "TS-P001", 1, 1)
-        assert denied.error is not None
-        assert "image.generate" in denied.error.message
-        assert witness.count("image.generate") == 0
-        assert set(frozen_sites(await engine.history(denied.run))) == {"orchestrate/#1"}
-        await assert_standing(engine, denied.run)
-
-        resumed = await engine.resume(denied.run, limits={"grants": ("text.generate", "image.generate")})
-        assert (resumed.status, resumed.calls.replayed, witness.count()) == ("completed", 1, 2)
-        await assert_standing(engine, denied.run)
-
-
-async def test_what_is_committed_replays_without_a_grant():
-    async with witnessed() as (engine, witness):
-        first = await engine.run(WAITS)
-        again = await engine.resume(first.run, limits={"grants": ()})
-        assert (again.status, again.calls.replayed, witness.count()) == ("completed", 2, 2)
+        witness.fail("image.generate", 3, "unavailable")
+        failed = await engine.run(FANOUT)
+        with pytest.raises(ScriptRefusedError):
+            await engine.resume(failed.run, limits=less)
+        assert witness.count() == 8
+        resumed = await engine.resume(failed.run, limits=enough)
+        assert (resumed.status, resumed.calls.replayed, witness.count()) == ("completed", 7, 9)
+        await assert_standing(engine, failed.run)
 
 
 @pytest.mark.parametrize(
     ("payload", "named"),
     [({"prompt": ""}, "prompt"), ({"prompt": "x", "size": "big"}, "size"), ({"prompt": "x", "colour": 1}, "colour"), ([], "payload")],
 )
-async def test_a_payload_against_the_schema_is_a_failed_call_without_an_attempt(payload: object, named: str):
+async def test_a_payload_against_the_schema_is_a_failed_call_without_an_attempt(payload: object, named: str) -> None:
     async with witnessed() as (engine, witness):
         report = await engine.run(INVALID, payload)
         kind, text = report.result
@@ -138,7 +136,7 @@ async def test_a_payload_against_the_schema_is_a_failed_call_without_an_attempt(
         await assert_standing(engine, report.run)
 
 
-async def test_the_wall_clock_ends_a_launch_after_what_is_in_flight_has_settled():
+async def test_the_wall_clock_ends_a_launch_after_what_is_in_flight_has_settled() -> None:
     clock = ManualClock()
     async with witnessed(clock=clock) as (engine, witness):
         gate = witness.hold("text.generate")
@@ -158,7 +156,7 @@ async def test_the_wall_clock_ends_a_launch_after_what_is_in_flight_has_settled(
 
 
 @pytest.mark.parametrize("limits", [{"concurrency": 0}, {"max_calls": 0}, {"wall_clock": 0}, {"wall_clock": float("nan")}])
-async def test_a_limit_that_is_none_is_refused_before_anything_starts(limits: dict[str, object]):
+async def test_a_limit_that_is_none_is_refused_before_anything_starts(limits: dict[str, object]) -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError):
             await engine.run(FANOUT, limits=limits)
@@ -166,21 +164,21 @@ async def test_a_limit_that_is_none_is_refused_before_anything_starts(limits: di
 
 
 @pytest.mark.parametrize("options", [{"seed": -1}, {"seed": 1 << 63}, {"latency": -1.0}, {"latency": float("nan")}, {"faults": ("image.generate",)}])
-async def test_a_demand_that_cannot_be_met_is_refused_before_anything_starts(options: dict[str, object]):
+async def test_a_demand_that_cannot_be_met_is_refused_before_anything_starts(options: dict[str, object]) -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError):
             await engine.run(FANOUT, **options)
         assert (witness.disk.events, witness.count()) == ([], 0)
 
 
-async def test_args_that_are_no_payload_are_refused_before_anything_starts():
+async def test_args_that_are_no_payload_are_refused_before_anything_starts() -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError, match=r"args\.level"):
             await engine.run(FANOUT, {"level": float("nan")})
         assert (witness.disk.events, witness.count()) == ([], 0)
 
 
-async def test_the_same_run_gives_the_same_seeds_and_another_take_another_one():
+async def test_the_same_run_gives_the_same_seeds_and_another_take_another_one() -> None:
     seeds = []
     for take in ("", ', take="second"'):
         for seed in (0, 0, 7):

@@ -45,7 +45,7 @@ class Faulty(Witness):
     [RuntimeError("out of paper"), TimeoutError(), None, {"text": "I am not an outcome"}, "ok"],
     ids=lambda instead: type(instead).__name__,
 )
-async def test_a_side_effect_without_an_outcome_is_unresolved(instead: Any):
+async def test_a_side_effect_without_an_outcome_is_unresolved(instead: Any) -> None:
     async with witnessed(Faulty(instead)) as (engine, witness):
         report = await engine.run(IMAGE)
         assert (report.reason, report.calls.unresolved, witness.count()) == ("TS-A002", 1, 1)
@@ -56,7 +56,7 @@ async def test_a_side_effect_without_an_outcome_is_unresolved(instead: Any):
         assert (await engine.resume(report.run)).result == 1024
 
 
-async def test_a_read_only_call_without_an_outcome_is_unavailable():
+async def test_a_read_only_call_without_an_outcome_is_unavailable() -> None:
     async with witnessed(Faulty(RuntimeError("out of paper"))) as (engine, witness):
         report = await engine.run(TEXT)
         kind, text = report.result
@@ -64,7 +64,7 @@ async def test_a_read_only_call_without_an_outcome_is_unavailable():
         assert "RuntimeError: out of paper" in text
 
 
-async def test_other_calls_of_the_capability_are_not_hit_by_a_provider_that_raises():
+async def test_other_calls_of_the_capability_are_not_hit_by_a_provider_that_raises() -> None:
     async with witnessed(Faulty(RuntimeError("out of paper"))) as (engine, witness):
         gate = witness.hold(containing="a mug")
         sound_run = await engine.submit(IMAGE)
@@ -76,7 +76,7 @@ async def test_other_calls_of_the_capability_are_not_hit_by_a_provider_that_rais
 
 
 @pytest.mark.parametrize(("script", "capability"), [(IMAGE, "image.generate"), (TEXT, "text.generate")])
-async def test_a_provider_that_hangs_is_given_up_after_its_time(script: str, capability: str):
+async def test_a_provider_that_hangs_is_given_up_after_its_time(script: str, capability: str) -> None:
     clock = ManualClock()
     async with witnessed(clock=clock, policy={"timeout": 90.0}) as (engine, witness):
         gate = witness.hold()
@@ -101,7 +101,7 @@ async def test_a_provider_that_hangs_is_given_up_after_its_time(script: str, cap
     [None, [], "text", {"text": 1, "data": None}, {"text": "x"}, {1: "x"}, {"text": "x", "data": {1, 2}}, {"text": "x", "data": object()}],
     ids=repr,
 )
-async def test_an_answer_that_is_no_result_is_unusable_and_kept(result: Any):
+async def test_an_answer_that_is_no_result_is_unusable_and_kept(result: Any) -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a line"] = Succeeded(result=result, cost=77)
         report = await engine.run(TEXT)
@@ -112,7 +112,7 @@ async def test_an_answer_that_is_no_result_is_unusable_and_kept(result: Any):
         await assert_standing(engine, report.run)
 
 
-async def test_an_answer_that_is_nested_without_end_is_unusable():
+async def test_an_answer_that_is_nested_without_end_is_unusable() -> None:
     endless: list[Any] = []
     for _ in range(5_000):
         endless = [endless]
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_nested_without_end_is_unusable():
         await assert_standing(engine, report.run)
 
 
-async def test_a_usage_and_a_cost_that_are_none_do_not_lose_the_result():
+async def test_a_usage_and_a_cost_that_are_none_do_not_lose_the_result() -> None:
     async with witnessed() as (engine, witness):
         usage: Any = {"tokens": object()}
         cost: Any = 0.5
@@ -135,7 +135,7 @@ async def test_a_usage_and_a_cost_that_are_none_do_not_lose_the_result():
         assert (record.usage, record.cost) == ({}, None)
 
 
-def test_an_outcome_that_is_sound_stays_as_it_is():
+def test_an_outcome_that_is_sound_stays_as_it_is() -> None:
     for outcome in (
         Succeeded(result={"a": Blob(b"x", "image/png")}, usage={"tokens": 3}, cost=5, job="j"),
         Refused(kind="rate_limited", text="slow down", retry_after=2.5, cost=None),
@@ -146,12 +146,12 @@ def test_an_outcome_that_is_sound_stays_as_it_is():
 
 
 @pytest.mark.parametrize("cost", [-1, 0.5, True, "3", 1 << 63, float("nan")])
-def test_a_cost_that_is_none_is_unknown_and_not_zero(cost: Any):
+def test_a_cost_that_is_none_is_unknown_and_not_zero(cost: Any) -> None:
     for outcome in (Succeeded(result=None, cost=cost), Refused(kind="unavailable", text="", cost=cost)):
         assert sound(outcome).cost is None
 
 
-def test_words_are_bounded_and_can_be_written():
+def test_words_are_bounded_and_can_be_written() -> None:
     kind: Any = "tired"
     refused = sound(Refused(kind=kind, text="x" * 10_000 + "\ud800", retry_after=-1))
     assert refused == Refused(kind="unavailable", text="x" * TEXT_LIMIT)

@@ -48,7 +48,7 @@ async def crashed_in_the_fanout(witness: Witness, script: str = SCRIPT, containi
     return run
 
 
-async def test_what_was_in_flight_at_a_crash_is_unresolved_and_the_rest_replays():
+async def test_what_was_in_flight_at_a_crash_is_unresolved_and_the_rest_replays() -> None:
     witness = Witness()
     run = await crashed_in_the_fanout(witness)
     hits = witness.count()
@@ -66,7 +66,7 @@ async def test_what_was_in_flight_at_a_crash_is_unresolved_and_the_rest_replays(
         await assert_standing(engine, run, lossy=True)
 
 
-async def test_a_run_that_lost_only_read_only_calls_goes_on_by_itself():
+async def test_a_run_that_lost_only_read_only_calls_goes_on_by_itself() -> None:
     witness = Witness()
     run = await crashed_in_the_fanout(witness, READING, "<1>", 1)
     async with witnessed(witness) as (engine, _):
@@ -76,7 +76,7 @@ async def test_a_run_that_lost_only_read_only_calls_goes_on_by_itself():
         await assert_standing(engine, run, lossy=True)
 
 
-async def test_it_waits_for_its_user_where_the_daemon_is_told_so():
+async def test_it_waits_for_its_user_where_the_daemon_is_told_so() -> None:
     witness = Witness()
     run = await crashed_in_the_fanout(witness, READING, "<1>", 1)
     async with witnessed(witness, daemon={"auto_resume": False}) as (engine, _):
@@ -84,7 +84,7 @@ async def test_it_waits_for_its_user_where_the_daemon_is_told_so():
         assert (await engine.resume(run)).status == "completed"
 
 
-async def test_a_run_that_is_cut_off_again_and_again_is_not_started_again_by_itself():
+async def test_a_run_that_is_cut_off_again_and_again_is_not_started_again_by_itself() -> None:
     witness = Witness()
     run = await crashed_in_the_fanout(witness, READING, "<1>", 1)
     for _ in range(2):
@@ -100,7 +100,7 @@ async def test_a_run_that_is_cut_off_again_and_again_is_not_started_again_by_its
         assert resumed.status == "completed"
 
 
-async def test_an_orderly_stop_lets_calls_settle_and_the_next_start_goes_on():
+async def test_an_orderly_stop_lets_calls_settle_and_the_next_start_goes_on() -> None:
     witness = Witness()
     async with witnessed(witness) as (engine, _):
         gate = witness.hold(containing="<2>")
@@ -118,7 +118,7 @@ async def test_an_orderly_stop_lets_calls_settle_and_the_next_start_goes_on():
         await assert_standing(engine, run)
 
 
-async def test_a_run_in_the_queue_at_an_orderly_stop_goes_on_at_the_next_start():
+async def test_a_run_in_the_queue_at_an_orderly_stop_goes_on_at_the_next_start() -> None:
     witness = Witness()
     async with witnessed(witness, daemon={"max_live": 1}) as (engine, _):
         gate = witness.hold()
@@ -132,7 +132,7 @@ async def test_a_run_in_the_queue_at_an_orderly_stop_goes_on_at_the_next_start()
             await assert_standing(engine, run)
 
 
-async def test_calls_that_outlast_the_drain_are_unresolved_and_not_lost():
+async def test_calls_that_outlast_the_drain_are_unresolved_and_not_lost() -> None:
     clock = ManualClock()
     witness = Witness()
     async with anyio.create_task_group() as tasks, witnessed(witness, clock=clock, daemon={"drain": 5.0}) as (engine, _):
@@ -148,7 +148,7 @@ async def test_calls_that_outlast_the_drain_are_unresolved_and_not_lost():
         await assert_standing(engine, run, lossy=True)
 
 
-async def test_an_engine_that_is_being_stopped_starts_nothing_more():
+async def test_an_engine_that_is_being_stopped_starts_nothing_more() -> None:
     async with witnessed() as (engine, witness):
         run = (await engine.run(READING)).run
         await engine.host.service.launches.drain(1.0)
@@ -160,7 +160,7 @@ async def test_an_engine_that_is_being_stopped_starts_nothing_more():
         assert witness.count() == 3
 
 
-async def test_a_damaged_run_does_not_keep_the_others_from_going_on():
+async def test_a_damaged_run_does_not_keep_the_others_from_going_on() -> None:
     witness = Witness()
     damaged = await crashed_in_the_fanout(witness, READING, "<1>", 1)
     sane = await crashed_in_the_fanout(witness, READING, "<1>", 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine_witness import Witness, assert_standing, witnessed
+from engine_witness import Witness, assert_diverges, assert_standing, witnessed
 from tallystick.engine.results import INLINE_LIMIT
 from tallystick.providers.protocol import Blob, Succeeded, Unusable
 from tallystick.sandbox.frames import MAX_FRAME
@@ -40,7 +40,7 @@ def long(size: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("size", [1_000, INLINE_LIMIT + 1, 1 << 20, 3 << 20])
-async def test_a_large_result_is_kept_and_replays_whole(size: int):
+async def test_a_large_result_is_kept_and_replays_whole(size: int) -> None:
     witness = Witness(world={})
     witness.script("text.generate", 1, Succeeded(result=long(size), cost=9))
     witness.fail("image.generate", 1, "unavailable")
@@ -55,7 +55,7 @@ async def test_a_large_result_is_kept_and_replays_whole(size: int):
         await assert_standing(engine, failed.run)
 
 
-async def test_a_script_may_return_a_large_result():
+async def test_a_script_may_return_a_large_result() -> None:
     witness = Witness()
     witness.script("text.generate", 1, Succeeded(result=long(2 << 20), cost=9))
     async with witnessed(witness) as (engine, _):
@@ -67,7 +67,7 @@ async def test_a_script_may_return_a_large_result():
         assert (await engine.host.service.report(report.run)).result == report.result
 
 
-async def test_a_result_that_no_frame_can_carry_is_committed_and_never_paid_again():
+async def test_a_result_that_no_frame_can_carry_is_committed_and_never_paid_again() -> None:
     witness = Witness()
     witness.script("text.generate", 1, Succeeded(result=long(MAX_FRAME + 100), cost=9))
     async with witnessed(witness) as (engine, _):
@@ -80,7 +80,7 @@ async def test_a_result_that_no_frame_can_carry_is_committed_and_never_paid_agai
         await assert_standing(engine, report.run)
 
 
-async def test_an_unusable_answer_is_kept_whole():
+async def test_an_unusable_answer_is_kept_whole() -> None:
     witness = Witness()
     raw = {"junk": "x" * (2 << 20)}
     witness.script("text.generate", 1, Unusable(raw=raw, text="junk", cost=9))
@@ -92,7 +92,17 @@ async def test_an_unusable_answer_is_kept_whole():
         assert engine.host.service.keeper.load(ended.raw) == raw
 
 
-async def test_artifacts_replay_as_the_same_references_to_the_same_bytes():
+async def test_an_answer_of_another_shape_is_unusable_and_says_of_what() -> None:
+    witness = Witness()
+    witness.script("image.generate", 1, Succeeded(result={"pictures": []}, cost=9))
+    async with witnessed(witness) as (engine, _):
+        report = await engine.run(PICTURES)
+        (attempt,) = await engine.attempts(report.run)
+        assert (attempt.state, attempt.cost_usd) == ("unusable", 0.000009)
+        assert attempt.text.startswith("the provider's answer is no result of image.generate: ")
+
+
+async def test_artifacts_replay_as_the_same_references_to_the_same_bytes() -> None:
     witness = Witness()
     async with witnessed(witness) as (engine, _):
         first = await engine.run(PICTURES)
@@ -110,7 +120,7 @@ async def test_artifacts_replay_as_the_same_references_to_the_same_bytes():
         await assert_standing(engine, first.run)
 
 
-async def test_equal_bytes_are_one_file():
+async def test_equal_bytes_are_one_file() -> None:
     picture = {"images": [Blob(b"the same", "image/png")] * 2, "width": 1, "height": 1}
     witness = Witness()
     witness.script("image.generate", 1, Succeeded(result=picture, cost=1))
@@ -120,7 +130,7 @@ async def test_equal_bytes_are_one_file():
         assert len(witness.disk.files) == 2
 
 
-async def test_a_take_is_another_sample_and_replays_as_itself():
+async def test_a_take_is_another_sample_and_replays_as_itself() -> None:
     async with witnessed() as (engine, witness):
         first = await engine.run(TAKES)
         assert len(set(first.result)) == 3
@@ -130,17 +140,16 @@ async def test_a_take_is_another_sample_and_replays_as_itself():
         await assert_standing(engine, first.run)
 
 
-async def test_another_take_at_a_committed_identity_is_stopped():
+async def test_another_take_at_a_committed_identity_is_stopped() -> None:
     named = TAKES.replace("async def orchestrate", 'NAME = "second"\n\n\nasync def orchestrate').replace('take="second"', "take=NAME")
     async with witnessed() as (engine, witness):
         run = (await engine.run(named)).run
-        stopped = await engine.resume(run, named.replace('NAME = "second"', 'NAME = "another"'))
-        assert (stopped.reason, witness.count()) == ("TS-D001", 3)
-        assert stopped.error is not None
-        assert "take: 'second' -> 'another'" in stopped.error.message
+        other = named.replace('NAME = "second"', 'NAME = "another"')
+        await assert_diverges(engine, run, other, "take: 'second' -> 'another'")
+        assert witness.count() == 3
 
 
-async def test_a_result_whose_file_is_gone_stops_the_run_and_is_not_paid_again():
+async def test_a_result_whose_file_is_gone_stops_the_run_and_is_not_paid_again() -> None:
     witness = Witness()
     witness.script("text.generate", 1, Succeeded(result=long(INLINE_LIMIT * 2), cost=9))
     async with witnessed(witness) as (engine, _):
@@ -157,13 +166,13 @@ async def test_a_result_whose_file_is_gone_stops_the_run_and_is_not_paid_again()
 
 
 @pytest.mark.parametrize("value", [None, True, 0, -0.0, "", [], {}, {"nested": [1, {"deep": None}]}])
-async def test_whatever_a_script_returns_is_its_result(value: Any):
+async def test_whatever_a_script_returns_is_its_result(value: Any) -> None:
     async with witnessed() as (engine, _):
         report = await engine.run("async def orchestrate(ctx, args):\n    return args\n", value)
         assert (report.status, repr(report.result)) == ("completed", repr(value))
 
 
-async def test_what_is_no_data_is_no_result():
+async def test_what_is_no_data_is_no_result() -> None:
     async with witnessed() as (engine, witness):
         report = await engine.run(TEXT.replace('return [len(text["text"]), text["text"][-3:], image["width"]]', "return {*text}"))
         assert (report.status, report.result, report.calls.executed) == ("failed", None, 2)
@@ -173,7 +182,7 @@ async def test_what_is_no_data_is_no_result():
         assert (resumed.status, resumed.calls.replayed, witness.count()) == ("completed", 2, 2)
 
 
-async def test_prints_are_kept_with_the_run():
+async def test_prints_are_kept_with_the_run() -> None:
     script = "async def orchestrate(ctx, args):\n    print('one', 2)\n    ctx.log('three')\n    return 1\n"
     async with witnessed() as (engine, _):
         report = await engine.run(script)

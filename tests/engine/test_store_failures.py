@@ -44,7 +44,7 @@ async def finish(engine: House, run: str) -> None:
 
 
 @pytest.mark.parametrize("onwards", [False, True], ids=["one event", "from one event on"])
-async def test_whichever_event_is_refused_nothing_is_lost_and_the_run_goes_on(onwards: bool):
+async def test_whichever_event_is_refused_nothing_is_lost_and_the_run_goes_on(onwards: bool) -> None:
     for nth in range(1, EVENTS + 2):
         witness = Witness(shuffle=nth)
         store = RefusingStore(witness.disk)
@@ -72,7 +72,7 @@ async def test_whichever_event_is_refused_nothing_is_lost_and_the_run_goes_on(on
             assert witness.count() <= CALLS + len(lost)
 
 
-async def test_an_attempt_that_cannot_be_written_is_not_sent():
+async def test_an_attempt_that_cannot_be_written_is_not_sent() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):
@@ -88,7 +88,7 @@ async def test_an_attempt_that_cannot_be_written_is_not_sent():
         assert witness.count() == CALLS
 
 
-async def test_an_answer_that_cannot_be_written_leaves_its_attempt_unresolved_and_named():
+async def test_an_answer_that_cannot_be_written_leaves_its_attempt_unresolved_and_named() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):
@@ -103,7 +103,7 @@ async def test_an_answer_that_cannot_be_written_leaves_its_attempt_unresolved_an
         await assert_standing(engine, stopped.run, lossy=True)
 
 
-async def test_a_read_only_answer_that_cannot_be_written_is_asked_for_again():
+async def test_a_read_only_answer_that_cannot_be_written_is_asked_for_again() -> None:
     script = 'async def orchestrate(ctx, args):\n    text = await ctx.run("text.generate", {"prompt": "x"})\n    return text["text"]\n'
     witness = Witness()
     store = RefusingStore(witness.disk)
@@ -117,7 +117,7 @@ async def test_a_read_only_answer_that_cannot_be_written_is_asked_for_again():
         await assert_standing(engine, stopped.run, lossy=True)
 
 
-async def test_an_artifact_that_cannot_be_written_leaves_its_attempt_unresolved():
+async def test_an_artifact_that_cannot_be_written_leaves_its_attempt_unresolved() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):
@@ -129,7 +129,7 @@ async def test_an_artifact_that_cannot_be_written_leaves_its_attempt_unresolved(
         await finish(engine, stopped.run)
 
 
-async def test_a_failure_that_cannot_be_written_is_not_told_to_the_script():
+async def test_a_failure_that_cannot_be_written_is_not_told_to_the_script() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     witness.broken["<1>"] = Refused(kind="invalid_request", text="no")
@@ -141,7 +141,7 @@ async def test_a_failure_that_cannot_be_written_is_not_told_to_the_script():
         await assert_standing(engine, stopped.run, lossy=True)
 
 
-async def test_an_end_that_cannot_be_written_is_an_interrupted_run_that_can_be_resumed():
+async def test_an_end_that_cannot_be_written_is_an_interrupted_run_that_can_be_resumed() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):
@@ -155,7 +155,7 @@ async def test_an_end_that_cannot_be_written_is_an_interrupted_run_that_can_be_r
         await assert_standing(engine, ended.run)
 
 
-async def test_a_resume_that_cannot_be_written_changes_nothing():
+async def test_a_resume_that_cannot_be_written_changes_nothing() -> None:
     witness = Witness()
     store = RefusingStore(witness.disk)
     witness.fail("speech.generate", 1, "unavailable")
@@ -171,7 +171,7 @@ async def test_a_resume_that_cannot_be_written_changes_nothing():
         await assert_standing(engine, failed.run)
 
 
-async def test_one_run_that_cannot_be_written_does_not_cost_another_anything():
+async def test_one_run_that_cannot_be_written_does_not_cost_another_anything() -> None:
     witness = Witness(shuffle=2)
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):

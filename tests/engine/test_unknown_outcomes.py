@@ -54,7 +54,7 @@ async def states(engine: House, run: str) -> list[AttemptState]:
     return [attempt.state for attempt in (await engine.history(run)).attempts.values()]
 
 
-async def test_a_side_effect_stops_the_run_and_is_named_with_its_handle():
+async def test_a_side_effect_stops_the_run_and_is_named_with_its_handle() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         report = await assert_standing(engine, run)
@@ -67,7 +67,7 @@ async def test_a_side_effect_stops_the_run_and_is_named_with_its_handle():
         assert "reconcile" in report.error.hint
 
 
-async def test_resume_refuses_up_front_with_the_list_and_starts_nothing():
+async def test_resume_refuses_up_front_with_the_list_and_starts_nothing() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         events = len(witness.disk.events)
@@ -79,7 +79,7 @@ async def test_resume_refuses_up_front_with_the_list_and_starts_nothing():
         await assert_standing(engine, run)
 
 
-async def test_proceed_goes_on_up_to_it_and_stops_there_without_a_call():
+async def test_proceed_goes_on_up_to_it_and_stops_there_without_a_call() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         report = await engine.resume(run, proceed=True)
@@ -87,7 +87,7 @@ async def test_proceed_goes_on_up_to_it_and_stops_there_without_a_call():
         await assert_standing(engine, run)
 
 
-async def test_a_held_site_may_not_be_changed_moved_or_removed():
+async def test_a_held_site_may_not_be_changed_moved_or_removed() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         for candidate in (TWO.replace('"duration_s": 4', '"duration_s": 5'), TWO.replace("    clip =", "    if True:\n        clip =")):
@@ -97,7 +97,7 @@ async def test_a_held_site_may_not_be_changed_moved_or_removed():
         assert witness.count() == 2
 
 
-async def test_reconciled_with_a_known_result_it_replays():
+async def test_reconciled_with_a_known_result_it_replays() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         settled = await engine.reconcile(run, 2, result=KNOWN, cost_usd=0.4, why="seen in the console")
@@ -112,7 +112,7 @@ async def test_reconciled_with_a_known_result_it_replays():
         await assert_standing(engine, run)
 
 
-async def test_abandoned_it_is_executed_once_more_under_another_key():
+async def test_abandoned_it_is_executed_once_more_under_another_key() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         settled = await engine.reconcile(run, 2, abandon=True, why="it never came")
@@ -125,7 +125,7 @@ async def test_abandoned_it_is_executed_once_more_under_another_key():
         await assert_standing(engine, run)
 
 
-async def test_the_same_decision_again_changes_nothing_and_another_one_is_refused():
+async def test_the_same_decision_again_changes_nothing_and_another_one_is_refused() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         first = await engine.reconcile(run, 2, abandon=True, why="gone")
@@ -138,7 +138,7 @@ async def test_the_same_decision_again_changes_nothing_and_another_one_is_refuse
 
 
 @pytest.mark.parametrize("number", [1, 9])
-async def test_only_attempts_that_are_open_to_it_can_be_decided(number: int):
+async def test_only_attempts_that_are_open_to_it_can_be_decided(number: int) -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         with pytest.raises(UsageError, match=f"attempt {number}"):
@@ -157,7 +157,7 @@ async def test_only_attempts_that_are_open_to_it_can_be_decided(number: int):
         {"result": KNOWN, "cost_usd": float("nan")},
     ],
 )
-async def test_a_decision_that_does_not_fit_is_refused_and_changes_nothing(decision: dict[str, object]):
+async def test_a_decision_that_does_not_fit_is_refused_and_changes_nothing(decision: dict[str, object]) -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
         events = len(witness.disk.events)
@@ -167,7 +167,7 @@ async def test_a_decision_that_does_not_fit_is_refused_and_changes_nothing(decis
         assert await states(engine, run) == ["committed", "unresolved"]
 
 
-async def test_a_script_cannot_catch_it_and_go_on():
+async def test_a_script_cannot_catch_it_and_go_on() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a mug"] = LOST
         report = await engine.run(CATCHES_ALL)
@@ -175,7 +175,7 @@ async def test_a_script_cannot_catch_it_and_go_on():
         await assert_standing(engine, report.run)
 
 
-async def test_siblings_in_flight_settle_and_those_that_wait_are_not_sent():
+async def test_siblings_in_flight_settle_and_those_that_wait_are_not_sent() -> None:
     script = """
 async def orchestrate(ctx, args):
     async def shot(number):
@@ -202,7 +202,7 @@ async def orchestrate(ctx, args):
         await assert_standing(engine, run)
 
 
-async def test_a_read_only_call_is_run_again_and_the_report_says_so():
+async def test_a_read_only_call_is_run_again_and_the_report_says_so() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a line"] = LOST
         failed = await engine.run(READING)
@@ -215,7 +215,7 @@ async def test_a_read_only_call_is_run_again_and_the_report_says_so():
         await assert_standing(engine, failed.run)
 
 
-async def test_a_script_may_catch_a_read_only_timeout():
+async def test_a_script_may_catch_a_read_only_timeout() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a line"] = LOST
         report = await engine.run(TOLERANT)
@@ -223,7 +223,7 @@ async def test_a_script_may_catch_a_read_only_timeout():
         await assert_standing(engine, report.run)
 
 
-async def test_an_unusable_answer_replays_as_the_same_error_until_it_is_settled():
+async def test_an_unusable_answer_replays_as_the_same_error_until_it_is_settled() -> None:
     script = TOLERANT.replace("text.generate", "image.generate").replace('text["text"]', 'text["width"]')
     async with witnessed() as (engine, witness):
         witness.broken["a line"] = Unusable(raw={"half": "a picture"}, text="cut off", cost=900)
@@ -246,7 +246,7 @@ async def test_an_unusable_answer_replays_as_the_same_error_until_it_is_settled(
         await assert_standing(engine, first.run)
 
 
-async def test_a_result_against_the_schema_is_an_unusable_answer_and_not_a_lost_one():
+async def test_a_result_against_the_schema_is_an_unusable_answer_and_not_a_lost_one() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a line"] = Succeeded(result={"images": [], "width": 1, "height": 1}, cost=5)
         report = await engine.run(TOLERANT.replace("text.generate", "image.generate"))

@@ -1,13 +1,27 @@
-"""How an actor answers, works beside its mailbox, dies and stops."""
+"""How an actor works beside its mailbox, dies, starts and stops."""
 
-import gc
-import weakref
 from typing import Any
 
 import anyio
 import pytest
 
-from kernel_support import Boom, Do, Puppet, Wrong, beside, forever, give, hold, puppet, stage, throw
+from kernel_support import (
+    Boom,
+    Do,
+    Puppet,
+    Wrong,
+    beside,
+    boom,
+    forever,
+    give,
+    hold,
+    puppet,
+    run_task,
+    settle_later,
+    stage,
+    throw,
+    wrong,
+)
 from tallystick.kernel import (
     Actor,
     ActorDiedError,
@@ -20,35 +34,7 @@ from tallystick.kernel import (
     StrayCancellationError,
 )
 
-
-def settle_later(deferred: "Deferred[Any]") -> Do:
-    async def act(_: Puppet) -> object:
-        return deferred
-
-    return Do(act)
-
-
-def run_task(task: Any, *, reply: bool = False) -> Do:
-    """Let the puppet run a task: beside itself, or as the reply."""
-
-    async def act(actor: Puppet) -> object:
-        if reply:
-            return actor.defer(task)
-        actor.spawn(task)
-        return None
-
-    return Do(act)
-
-
-async def boom() -> None:
-    raise Boom
-
-
-async def wrong() -> None:
-    raise Wrong
-
-
-# --- death -----------------------------------------------------------------------------------------------------------
+# --- death ------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_crash_answers_everybody_who_waits() -> None:
@@ -217,98 +203,7 @@ async def test_a_stray_cancellation_in_a_task_is_a_crash_too() -> None:
             await child.ref.ask(run_task(stray, reply=True))
 
 
-# --- replies that come later -----------------------------------------------------------------------------------------
-
-
-async def test_a_deferred_reply_leaves_the_actor_free_for_others() -> None:
-    child, deferred = puppet(), Deferred[int]()
-    async with stage(child) as on, beside() as start:
-        asked = start(child.ref.ask(settle_later(deferred)))
-        assert await child.ref.ask(give("meanwhile")) == "meanwhile"
-        assert not asked.done()
-        deferred.resolve(7)
-        await on.clock.advance(0)
-        assert asked.value == 7
-
-
-async def test_one_deferred_answers_every_request_it_was_returned_for() -> None:
-    child, deferred = puppet(), Deferred[int]()
-    async with stage(child) as on, beside() as start:
-        asked = [start(child.ref.ask(settle_later(deferred))) for _ in range(2)]
-        await on.clock.advance(0)
-        deferred.resolve(7)
-        asked.append(start(child.ref.ask(settle_later(deferred))))
-        await on.clock.advance(0)
-        assert [outcome.value for outcome in asked] == [7, 7, 7]
-
-
-async def test_a_deferred_may_fail_and_its_first_outcome_stands() -> None:
-    child, deferred = puppet(), Deferred[int]()
-    deferred.fail(Wrong("first"))
-    deferred.resolve(2)
-    async with stage(child) as on:
-        with pytest.raises(Wrong, match="first"):
-            await child.ref.ask(settle_later(deferred))
-        assert on.reports == []
-
-
-async def test_a_deferred_returned_to_a_tell_answers_nobody() -> None:
-    child, deferred = puppet(), Deferred[int]()
-    async with stage(child) as on:
-        child.ref.tell(settle_later(deferred))
-        await on.clock.advance(0)
-        deferred.fail(Boom())
-        assert await child.ref.ask(give(1)) == 1
-
-
-async def test_a_late_outcome_of_a_deferred_is_dropped() -> None:
-    child, deferred = puppet(), Deferred[int]()
-    async with stage(child) as on, beside() as start:
-        asked = start(child.ref.ask(settle_later(deferred), deadline=1))
-        await on.clock.advance(1)
-        deferred.resolve(1)
-        assert asked.error is not None
-        assert await child.ref.ask(give("alive")) == "alive"
-
-
-async def test_the_result_of_a_deferring_task_is_the_reply() -> None:
-    child = puppet()
-
-    async def fetch() -> str:
-        await anyio.lowlevel.checkpoint()
-        return "fetched"
-
-    async with stage(child) as on:
-        assert await child.ref.ask(run_task(fetch, reply=True)) == "fetched"
-        with pytest.raises(Wrong):
-            await child.ref.ask(run_task(wrong, reply=True))
-        assert on.reports == []
-        with pytest.raises(ActorDiedError):
-            await child.ref.ask(run_task(boom, reply=True))
-        await on.clock.advance(0)
-        assert on.decisions == [("root/puppet", "restart")]
-
-
-async def test_a_deferred_that_is_settled_is_forgotten() -> None:
-    class Value:
-        pass
-
-    child, deferred, value = puppet(), Deferred[Value](), Value()
-    trace = weakref.ref(value)
-    async with stage(child) as on, beside() as start:
-        asked = start(child.ref.ask(settle_later(deferred)))
-        await on.clock.advance(0)
-        deferred.resolve(value)
-        await on.clock.advance(0)
-        assert asked.value is value
-        child.ref.tell(give(None))
-        await on.clock.advance(0)
-        del deferred, value, asked
-        gc.collect()
-        assert trace() is None
-
-
-# --- tasks -----------------------------------------------------------------------------------------------------------
+# --- tasks ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", [boom, wrong])
@@ -404,7 +299,7 @@ async def test_tasks_that_are_not_drained_are_cancelled_by_the_stop() -> None:
         assert on.reports == []
 
 
-# --- stopping --------------------------------------------------------------------------------------------------------
+# --- stopping ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_stop_finishes_the_message_in_hand_and_refuses_the_rest() -> None:
@@ -493,7 +388,7 @@ async def test_an_actor_that_ends_itself_has_its_shutdown_time_too() -> None:
         assert isinstance(on.reports[0].error, ShutdownTimeError)
 
 
-# --- starting --------------------------------------------------------------------------------------------------------
+# --- starting ---------------------------------------------------------------------------------------------------------
 
 
 async def test_a_task_that_fails_before_on_start_returned_fails_the_start() -> None:

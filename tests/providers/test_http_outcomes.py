@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from http_support import PROMPT, Rigs
+from tallystick.providers.http.errors import Doubt, Errors, Refusal, judge
+from tallystick.providers.http.retry_after import Wait
 from tallystick.providers.protocol import Refused, Succeeded, Unknown, Unusable
 from upstream_faults import Fault
 from upstream_server import Upstream
@@ -234,3 +236,13 @@ async def test_a_body_that_only_the_end_of_the_connection_ends_may_be_cut_off(ri
     provider = rig(upstream, "openai")
     upstream.script(Fault(status=200, body='{"data": [', headers={"Content-Length": ""}))
     assert isinstance(await provider.call(), Unknown)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_the_table_is_closed(timed: bool) -> None:
+    wait = Wait(3.0) if timed else Wait()
+    ends = {status: judge(Errors(), status, wait, {}) for status in range(100, 600)}
+    assert {status for status, end in ends.items() if end is None} == set(range(200, 300))
+    refused = {status: end.kind for status, end in ends.items() if isinstance(end, Refusal)}
+    assert refused == dict(REFUSED) | ({503: "unavailable"} if timed else {})
+    assert {status for status, end in ends.items() if isinstance(end, Doubt) and end.kind == "timeout"} == {408}

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tallystick.cli.terminal import plain
 
-MIN_WIDTH = 30
+MIN_WIDTH = 20
 
 _STYLES = {"error": "red", "warning": "yellow", "next": "cyan"}
 

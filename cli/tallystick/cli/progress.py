@@ -6,7 +6,7 @@ from typing import Self
 
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from tallystick.cli.terminal import console, money, plain
@@ -52,7 +52,7 @@ class Display:
         self._live.stop()
 
     def __rich__(self) -> Table:
-        row = Table.grid(padding=(0, 1))
+        row = Table.grid("", Column(no_wrap=True), padding=(0, 1))  # one line, whatever the width
         row.add_row(self._spinner, status_line(self._run, self._phase, self._latest, time.monotonic() - self._started))
         return row
 
@@ -82,7 +82,8 @@ def event_line(progress: Progress) -> Text | None:
     if progress.cost_usd is not None:
         parts.append(money(progress.cost_usd))
     if progress.text:
-        parts.append(plain(progress.text).replace("\n", "\n    "))
+        further = f"\n  {mark} " if progress.kind == "log" else "\n    "
+        parts.append(plain(progress.text).replace("\n", further))
     return text.append("  ".join(parts))
 
 

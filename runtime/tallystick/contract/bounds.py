@@ -112,7 +112,7 @@ class Bounds:
         before = self.given_up
         bound = self._variable(query, place)
         self._under_way.discard(key)
-        if self.is_final(bound, before) and not self.single_steps:
+        if self.is_final(bound, before):
             self._known[key] = bound
         return bound
 
@@ -126,6 +126,8 @@ class Bounds:
 
         A question that has taken long keeps every answer, so that no script can keep the checker busy.
         """
+        if self.single_steps or self.flow.is_assuming:
+            return False
         return bound < INF or self.given_up == before or self._steps > _PATIENCE
 
     def may_go_on(self) -> bool:
@@ -177,7 +179,7 @@ class Bounds:
             before = self.given_up
             effect = self.flow.effect(query, definition)
             known = effect.base if effect.is_constant else INF
-            if self.is_final(known, before) and not self.single_steps:
+            if self.is_final(known, before):
                 self._known[query,] = known
         return known
 
@@ -215,7 +217,10 @@ class Bounds:
         scope, name, measure, path = query
         if measure is Measure.LENGTH and not path:
             bound = plus(bound, self.changes.keys_by_name(scope, name))
-        for one in self.changes.elsewhere(scope, name):
+        others = self.changes.elsewhere(scope, name)
+        if measure is Measure.LENGTH or path:
+            others = others + self.changes.extended_elsewhere(scope, name)
+        for one in others:
             owner = one.place.scope.resolve(one.name) or scope
             effect = self.flow.effect(self.query(owner, one.name, measure, path), one)
             if effect.is_constant and measure is not Measure.UNORDERED and self._is_changed_here(scope, name):
@@ -224,7 +229,7 @@ class Bounds:
             if effect.gain > 0:
                 bound = plus(bound, times(effect.gain, self.callers.executions(one.place)))
         if measure is Measure.SHORTNESS and not path:
-            return 0 if self.changes.elsewhere(scope, name) else bound
+            return 0 if others else bound
         if measure is Measure.LENGTH and not path:
             grows = self.changes.growth_inside_containers()
             if grows and self.changes.may_be_in_container(scope, name):

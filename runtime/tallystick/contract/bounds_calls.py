@@ -67,6 +67,8 @@ class Calls:
                 return self._dict(node, place, measure, path, about)
             case "zip" | "map":
                 items = arguments[1:] if name == "map" else arguments
+                if not path and measure is Measure.LENGTH:
+                    return self._shortest(items, place, about)
                 return constant(self._side_by_side(name, items, node, place, measure, path))
             case "enumerate" if first is not None:
                 return self._enumerate(first, node, place, measure, path, about)
@@ -164,18 +166,21 @@ class Calls:
     def _with(self, left: Effect, right: Effect, measure: Measure, path: Steps) -> Effect:
         return left.join(right) if path or measure is not Measure.LENGTH else left.plus(right)
 
+    def _shortest(self, items: list[ast.expr], place: Place, about: "Query | None") -> Effect:
+        """Return the length of a ``zip`` or ``map``, which is as short as the shortest of its arguments."""
+        shortest = UNBOUNDED if items else constant(0)
+        for item in items:
+            if not isinstance(item, ast.Starred):
+                shortest = self._bounds.values.evaluate(item, place, Measure.LENGTH, (), about).least(shortest)
+        return shortest
+
     def _side_by_side(
         self, name: str, items: list[ast.expr], node: ast.Call, place: Place, measure: Measure, path: Steps
     ) -> Number:
-        """Return the bound of a ``zip`` or ``map``, which is as short as the shortest of its arguments."""
+        """Return the bound of what lies inside a ``zip`` or ``map``."""
         number = self._bounds.number
-        if not path:
-            if measure is not Measure.LENGTH:
-                return 0 if measure is Measure.SHORTNESS else INF
-            plain = [item for item in items if not isinstance(item, ast.Starred)]
-            return min((number(item, place, Measure.LENGTH) for item in plain), default=INF if items else 0)
-        if path[0] is not Part.EACH:
-            return INF
+        if not path or path[0] is not Part.EACH:
+            return 0 if measure is Measure.SHORTNESS and not path else INF
         if name == "map":
             return self._applied(node.args[0], node, place, measure, path[1:])
         if len(path) > 1 and isinstance(path[1], int) and 0 <= path[1] < len(items):

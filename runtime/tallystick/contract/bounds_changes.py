@@ -155,6 +155,13 @@ class Changes:
 
     def elsewhere(self, scope: Scope, name: str) -> list[Definition]:
         """Return the definitions and changes that reach a variable's object from outside its function's own code."""
+        return [one for one in self._reaching(scope, name) if one.kind is not Kind.AUGMENT or one.name == name]
+
+    def extended_elsewhere(self, scope: Scope, name: str) -> list[Definition]:
+        """Return every ``alias += ...`` of another variable that may hold the same list."""
+        return [one for one in self._reaching(scope, name) if one.kind is Kind.AUGMENT and one.name != name]
+
+    def _reaching(self, scope: Scope, name: str) -> list[Definition]:
         key = scope, name
         if key not in self._elsewhere:
             self._elsewhere[key] = self._find_elsewhere(scope, name)
@@ -162,15 +169,15 @@ class Changes:
 
     def _find_elsewhere(self, scope: Scope, name: str) -> list[Definition]:
         also, reached, waiting = self._aliases(), {(scope, name)}, [(scope, name)]
-        found: list[Definition] = []
+        found = [one for one in scope.definitions.get(name, ()) if one.place.function is not scope]
         while waiting:
             holder = waiting.pop()
             own = holder == (scope, name)
-            if own:
-                found += [one for one in scope.definitions.get(name, ()) if one.place.function is not scope]
             for change in holder[0].changes.get(holder[1], ()):
                 if not own or change.place.function is not scope:
                     found.append(change)
+            if not own:
+                found += [one for one in holder[0].definitions.get(holder[1], ()) if one.kind is Kind.AUGMENT]
             for other in also.get(holder, ()):
                 if other not in reached:
                     reached.add(other)

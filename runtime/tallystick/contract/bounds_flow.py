@@ -9,7 +9,8 @@ the result in a loop.
 """
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, UNBOUNDED, Effect, Measure, constant, known
@@ -69,6 +70,8 @@ class Flow:
         self.limits = Limits(bounds)
         self._variables: dict[tuple[Scope, str], Variable] = {}
         self._control: dict[ast.stmt, Outcome] = {}
+        self._assumed: dict[ast.stmt, tuple[ast.expr, bool]] = {}
+        self._holding_assumed: set[tuple[Block, int]] = set()
         self._handlers: dict[type[ast.stmt], Callable[[Query | None, Any], Outcome]] = {
             ast.If: self._if,
             ast.While: self._loop,
@@ -130,7 +133,7 @@ class Flow:
         during = NOTHING
         touched = () if query is None else self.variable(query.scope, query.name).touched
         for index, statement in enumerate(block.statements):
-            if statement.__class__ in _SIMPLE and (block, index) not in touched:
+            if statement.__class__ in _SIMPLE and (block, index) not in touched and statement not in self._assumed:
                 continue
             assert normal is not None
             outcome = self.statement(query, block, index)
@@ -142,10 +145,32 @@ class Flow:
                 break
         return Outcome(normal, breaks, continues, during)
 
+    @contextmanager
+    def assuming(self, assignments: list[tuple[Place, ast.expr, bool]]) -> Iterator[None]:
+        """Look only at what leads to another round: behind each assignment its value must hold, or must not."""
+        for place, value, holds in assignments:
+            assert place.statement is not None
+            self._assumed[place.statement] = (value, holds)
+            self._holding_assumed.add((place.block, place.index))
+            self._holding_assumed.update((owner.block, owner.index) for _, owner in place.owners())
+        try:
+            yield
+        finally:
+            self._assumed.clear()
+            self._holding_assumed.clear()
+
+    @property
+    def is_assuming(self) -> bool:
+        """Whether only a part of the paths is looked at now, so that results are not to be kept."""
+        return bool(self._assumed)
+
     def statement(self, query: Query | None, block: Block, index: int) -> Outcome:
         """Return the effect of one statement; of a query of None, only how it can end."""
         statement = block.statements[index]
-        if query is not None and (block, index) not in self.variable(query.scope, query.name).touched:
+        key = block, index
+        if query is not None and key not in self.variable(query.scope, query.name).touched:
+            if key in self._holding_assumed:
+                return self._compute(query, block, index, statement)
             if isinstance(statement, ast.If | ast.Assert) and self.limits.mentions(statement.test, query):
                 return self._compute(query, block, index, statement)
             query = None
@@ -225,9 +250,17 @@ class Flow:
             outcome = self._assert(query, statement, block, index)
         else:
             outcome = _PASSES if handler is None else handler(query, statement)
-        if query is None or (own := self._own(query, block, index)) is NOTHING:
+        if query is None:
             return outcome
-        return _sequence(own, outcome)
+        own = self._own(query, block, index)
+        if statement in self._assumed:
+            outcome = self._another_round(query, block, index, *self._assumed[statement])
+        return outcome if own is NOTHING else _sequence(own, outcome)
+
+    def _another_round(self, query: Query, block: Block, index: int, value: ast.expr, holds: bool) -> Outcome:  # noqa: FBT001 - a pair from a table
+        if isinstance(value, ast.Constant) and bool(value.value) is not holds:
+            return Outcome(None, None, None, NOTHING)
+        return Outcome(self._limit(query, value, block, index, holds=holds), None, None, NOTHING)
 
     def _assert(self, query: Query | None, statement: ast.Assert, block: Block, index: int) -> Outcome:
         return Outcome(self._limit(query, statement.test, block, index, holds=True), None, None, NOTHING)

@@ -7,7 +7,7 @@ round it is tested.
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tallystick.contract.bounds_effect import INF, NEVER, Effect, Measure, Number, plus, times
 from tallystick.contract.scopes import Block, Comprehension, Kind, Place, Scope
@@ -22,6 +22,10 @@ class Cap(NamedTuple):
 
     behind: int
     rounds: Number
+
+
+Flag: TypeAlias = tuple[Place, ast.expr, bool]
+"""An assignment, its value, and whether that must hold for another round."""
 
 
 class Loops:
@@ -115,27 +119,72 @@ class Loops:
                 yield Cap(-1, items)
                 if not leaves:
                     return
-        for scope, name, measures in self._candidates(loop, body):
+            yield from self._stopped_by_index(loop, body, place)
+        flags = list(self._flags(loop, body))
+        for scope, name, measures in self._candidates(loop, body, flags):
             for measure in measures:
-                yield from self._stopped_by(loop, body, place, self._bounds.query(scope, name, measure))
+                yield from self._stopped_by(loop, body, place, self._bounds.query(scope, name, measure), flags)
 
-    def _candidates(self, loop: ast.AST, body: Block) -> Iterator[tuple[Scope, str, tuple[Measure, Measure]]]:
+    def _flags(self, loop: ast.AST, body: Block) -> Iterator[Flag]:
+        """Yield the assignments in a ``while`` whose value decides, as its test does, whether there is another round.
+
+        That is so for a variable which the loop sets in one place only, or only to constants that end it.
+        """
+        for name, holds in _flag_names(loop.test) if isinstance(loop, ast.While) else ():
+            scope = body.scope
+            inside = [one for one in scope.definitions.get(name, ()) if loop in one.place.loops()]
+            plain = all(one.kind is Kind.ASSIGN and not one.path and one.place.statement is one.node for one in inside)
+            values = [one.value for one in inside if one.value is not None]
+            ending = all(isinstance(value, ast.Constant) and bool(value.value) is not holds for value in values)
+            if plain and (ending or len(inside) == 1) and not self._bounds.changes.elsewhere(scope, name):
+                if all(next(one.place.loops()) is loop for one in inside):
+                    yield from ((one.place, value, holds) for one, value in zip(inside, values, strict=True))
+
+    def _stopped_by_index(self, loop: ast.For | ast.AsyncFor, body: Block, place: Place) -> Iterator[Cap]:
+        """Yield the caps that follow from a test of the index that a ``range`` or ``enumerate`` counts up."""
+        bounds, flow = self._bounds, self._bounds.flow
+        name = _index(loop)
+        if name is None or not isinstance(loop.iter, ast.Call) or not isinstance(loop.iter.func, ast.Name):
+            return
+        scope = body.scope
+        if place.scope.resolve(loop.iter.func.id) is not None or scope.resolve(name) is not scope:
+            return
+        if any(loop in one.place.loops() and one.place.index >= 0 for one in scope.definitions[name]):
+            return  # it is set to something else in the loop
+        upper = bounds.query(scope, name, Measure.UPPER)
+        least = flow.entry(upper._replace(measure=Measure.LOWER), body).base
+        if least in {INF, NEVER}:
+            return
+        with bounds.assuming_single_steps(upper, -least):
+            for index, statement in enumerate(body.statements):
+                after = flow.statement(upper, body, index).normal if isinstance(statement, ast.If) else None
+                if after is not None and after.is_constant and after.base < INF:
+                    rounds = _count(plus(after.base, least), 1)
+                    yield Cap(index, rounds)
+                    yield Cap(-1, plus(rounds, 1))
+
+    def _candidates(
+        self, loop: ast.AST, body: Block, flags: list[Flag]
+    ) -> Iterator[tuple[Scope, str, tuple[Measure, Measure]]]:
         """Yield the variables of the function that the loop tests, as numbers or as lengths."""
         seen = set()
-        for test in _tests(loop):
+        for test in (*_tests(loop), *(value for _, value, _ in flags)):
             for name, measures in _tested(test):
                 scope = body.scope.resolve(name)
                 if scope is body.scope and (name, measures) not in seen:
                     seen.add((name, measures))
-                    if not self._bounds.changes.elsewhere(scope, name):
-                        yield scope, name, measures
+                    changes = self._bounds.changes
+                    if not changes.elsewhere(scope, name):
+                        if measures is _NUMBER or not changes.extended_elsewhere(scope, name):
+                            yield scope, name, measures
 
-    def _stopped_by(self, loop: ast.AST, body: Block, place: Place, query: "Query") -> Iterator[Cap]:
+    def _stopped_by(self, loop: ast.AST, body: Block, place: Place, query: "Query", flags: list[Flag]) -> Iterator[Cap]:
         """Yield the caps that follow if the quantity surely grows in each round and is stopped at a limit."""
         bounds, flow = self._bounds, self._bounds.flow
         assert isinstance(loop, ast.stmt)
         opposite = query._replace(measure=query.measure.negated)
-        step = flow.round(opposite, loop)
+        with flow.assuming(flags):
+            step = flow.round(opposite, loop)
         if step is None or step.gain > -1 or step.base != NEVER or step.gain == NEVER:
             return
         least = bounds.variable(opposite, place)  # the quantity begins at -least or above
@@ -152,7 +201,8 @@ class Loops:
             if tested.base == NEVER:
                 yield Cap(-1, _count(plus(plus(head.base, least), tested.gain), gain))
         with bounds.assuming_single_steps(query, None if start is None else plus(start, 1)):
-            whole = flow.round(query, loop)
+            with flow.assuming(flags):
+                whole = flow.round(query, loop)
             if whole is not None and whole.is_constant and whole.base < INF:
                 yield Cap(-1, max(_count(plus(whole.base, least), gain), 1))  # the last one need not be finished
             before = flow.head(opposite, loop)
@@ -181,6 +231,28 @@ def _count(distance: Number, gain: Number) -> Number:
     if distance in {INF, NEVER}:
         return INF if distance == INF else 0
     return max(distance // gain + 1, 0)
+
+
+def _flag_names(test: ast.expr) -> Iterator[tuple[str, bool]]:
+    """Yield the names that must be true, or must not, for a condition to hold."""
+    match test:
+        case ast.Name(id=name):
+            yield name, True
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)):
+            yield name, False
+        case ast.BoolOp(op=ast.And(), values=values):
+            for value in values:
+                yield from _flag_names(value)
+
+
+def _index(loop: ast.For | ast.AsyncFor) -> str | None:
+    """Return the variable that counts the rounds of a ``for`` over a ``range`` or an ``enumerate``."""
+    match loop:
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=[_] | [_, _])):
+            return name
+        case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), _]), iter=ast.Call(func=ast.Name(id="enumerate"))):
+            return name
+    return None
 
 
 def _tests(loop: ast.AST) -> Iterator[ast.expr]:

@@ -9,17 +9,20 @@ A *shape* is a path with every index left open: a branch of a parallel or pipeli
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from tallystick.contract.bounds_callers import Reference
 from tallystick.contract.bounds_effect import INF, Number, plus, times
 from tallystick.contract.scopes import Kind, Place, Scope
+from tallystick.contract.source import Level
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
 
 Shape: TypeAlias = tuple[str, ...]
+Route: TypeAlias = tuple[ast.Call, Number]
+"""A fanout, and how wide it is at most: of several whose branches share their paths, the widest."""
 _ANYWHERE: Shape = ("?",)
 """The shape of what runs under a path that is not known: it counts under every path."""
 
@@ -31,6 +34,7 @@ class Paths:
         self._bounds = bounds
         self._entries: dict[Scope, dict[Shape, Number]] = {}
         self._worst: dict[Scope, Number] = {}
+        self._routes: dict[Shape, Route] = {}
         self._places = dict(bounds.survey.context_calls)
         self._named_nodes = all(
             call.args
@@ -39,6 +43,28 @@ class Paths:
             for call in self._places
             if _method(call) == "dag"
         )
+
+    def routes(
+        self, call: ast.Call, place: Place, sites: Mapping[ast.Call, str]
+    ) -> tuple[tuple[Level, ...], ...] | None:
+        """Return the ways to a capability call through fanouts, each from the outermost; None where one is unknown."""
+        if call in self._bounds.survey.awaited:
+            shapes = list(self._entries_of(place.function))
+        else:
+            counts: dict[Shape, Number] = defaultdict(int)
+            self._count(counts, call, place)
+            shapes = list(counts)
+        if any(level in {_ANYWHERE[0], "node"} for shape in shapes for level in shape):
+            return None
+        return tuple(
+            tuple(self._level(shape[: depth + 1], sites) for depth in range(len(shape))) for shape in sorted(shapes)
+        )
+
+    def _level(self, shape: Shape, sites: Mapping[ast.Call, str]) -> Level:
+        fanout, width = self._routes[shape]
+        if shape[-1].startswith("node "):
+            return Level(names=(ast.literal_eval(shape[-1].removeprefix("node ")),))
+        return Level(width=None if width == INF else int(width), race=sites.get(fanout, ""))
 
     def per_path(self, call: ast.Call, place: Place) -> Number:
         """Return how often a capability call can happen under one path at most."""
@@ -123,10 +149,11 @@ class Paths:
         for shape, count in outer.items():
             if shape == _ANYWHERE:
                 self._add(counts, _ANYWHERE, count)
-            elif race:
-                self._add(counts, (*shape, f"race {id(fanout)}"), 1)
-            else:
-                self._add(counts, (*shape, level), count)
+                continue
+            inner = (*shape, f"race {id(fanout)}" if race else level)
+            known = self._routes.get(inner, (fanout, 0))[1]
+            self._routes[inner] = (fanout, max(known, self._bounds.width(fanout, place)))
+            self._add(counts, inner, 1 if race else count)
 
     def _add(self, counts: dict[Shape, Number], shape: Shape, count: Number) -> None:
         counts[shape] = plus(counts.get(shape, 0), count)

@@ -4,6 +4,7 @@ Nothing of the source is executed. A source that parses always gets a report, wh
 """
 
 import ast
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +17,9 @@ from tallystick.contract.report import Facts, FanoutFact, LoopFact, Report
 from tallystick.contract.rules import RULES
 from tallystick.contract.rules.rule import Evidence, Rule
 from tallystick.contract.scopes import COMPREHENSIONS, Place
-from tallystick.contract.script import Script, ScriptSyntaxError, read_script
-from tallystick.contract.source import Span, Violation
+from tallystick.contract.sites import collect_sites
+from tallystick.contract.script import ScriptSyntaxError, read_script
+from tallystick.contract.source import Level, Span, Violation
 from tallystick.contract.survey import FANOUTS, Survey, survey
 
 _LOOPS: dict[type[ast.AST], str] = {
@@ -44,7 +46,7 @@ def check(
         return _refused(source, error.violation)
     sites = {found.node: found.site for found in script.nodes}
     violations, facts = check_tree(script.tree, script.positions, sites, envelope, catalogue)
-    return Report(violations, facts, script.with_bounds(facts.bounds))
+    return Report(violations, facts, script.with_bounds(facts.bounds, facts.routes))
 
 
 def check_tree(
@@ -74,19 +76,41 @@ def check_tree(
         for rule in concerned
         for finding in rule.check(node, place, evidence)
     }
-    ordered = sorted(violations, key=lambda one: (one.span, one.rule, one.message, one.hint))
-    return tuple(ordered), _facts(found, bounds, positions, sites)
+    return tuple(sorted(violations, key=_order)), _facts(found, bounds, positions, sites)
 
 
 def _refused(source: str, violation: Violation) -> Report:
-    """Report a source that could not be read; where it parses, the rules may say more precisely why."""
-    return Report((violation,), Facts(), None)
+    """Report a source that could not be read; where it parses all the same, a rule may say better what is wrong."""
+    try:
+        positions = SourceMap.of(source)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(positions.data.decode())
+        collect_sites(tree)
+        better, facts = check_tree(tree, positions, {})
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return Report((violation,), Facts(), None)
+    if any(one.rule != "R00" and _overlap(one.span, violation.span) for one in better):
+        return Report(better, facts, None)
+    return Report(tuple(sorted((violation, *better), key=_order)), facts, None)
+
+
+def _overlap(left: Span, right: Span) -> bool:
+    return (left.line, left.column) < (right.end_line, right.end_column) and (right.line, right.column) < (
+        left.end_line,
+        left.end_column,
+    )
+
+
+def _order(violation: Violation) -> tuple[Span, str, str, str]:
+    return violation.span, violation.rule, violation.message, violation.hint
 
 
 def _facts(found: Survey, bounds: Bounds, positions: SourceMap, sites: Mapping[ast.Call, str]) -> Facts:
     calls: Counter[str] = Counter()
     fanouts: list[FanoutFact] = []
     limits: dict[str, tuple[int | None, int | None]] = {}
+    routes: dict[str, tuple[tuple[Level, ...], ...] | None] = {}
     for node, place in found.context_calls:
         method = node.func.attr
         if method in FANOUTS:
@@ -96,6 +120,8 @@ def _facts(found: Survey, bounds: Bounds, positions: SourceMap, sites: Mapping[a
         if node in sites:
             total, per_path = bounds.callers.executions(place), bounds.paths.per_path(node, place)
             limits[sites[node]] = (_known(total), _known(min(total, per_path)))
+            if method == "run":
+                routes[sites[node]] = bounds.paths.routes(node, place, sites)
     loops = [
         LoopFact(name, positions.span(node), _known(_rounds(node, place, bounds)))
         for kind, name in _LOOPS.items()
@@ -107,6 +133,7 @@ def _facts(found: Survey, bounds: Bounds, positions: SourceMap, sites: Mapping[a
         tuple(sorted(fanouts, key=lambda fact: fact.span)),
         tuple(sorted(loops, key=lambda fact: fact.span)),
         limits,
+        routes,
     )
 
 
@@ -121,7 +148,3 @@ def _capability(call: ast.Call) -> str:
 
 def _known(number: Number) -> int | None:
     return None if number == INF else max(int(number), 0)
-
-
-assert Script
-assert Span

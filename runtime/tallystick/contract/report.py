@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tallystick.contract.script import Script
-from tallystick.contract.source import Span, Violation
+from tallystick.contract.source import Level, Span, Violation
 
 
 class LoopFact(msgspec.Struct, frozen=True):
@@ -33,6 +33,7 @@ class Facts(msgspec.Struct, frozen=True):
         fanouts: every fanout with its width.
         loops: every loop and comprehension with its rounds.
         bounds: site -> (total, per_path): how often it can be called in one launch, and under one fanout path.
+        routes: site -> the ways to it through fanouts, each from the outermost; None where they are not all known.
     """
 
     sites: tuple[str, ...] = ()
@@ -40,6 +41,7 @@ class Facts(msgspec.Struct, frozen=True):
     fanouts: tuple[FanoutFact, ...] = ()
     loops: tuple[LoopFact, ...] = ()
     bounds: dict[str, tuple[int | None, int | None]] = {}
+    routes: dict[str, tuple[tuple[Level, ...], ...] | None] = {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from tallystick.contract.errors import ScriptRefusedError
 from tallystick.contract.fingerprint import UnknownSyntaxError, fingerprint
 from tallystick.contract.positions import SourceMap
 from tallystick.contract.sites import MAX_DEPTH, NestingError, SiteNode, collect_sites
-from tallystick.contract.source import SiteFact, Span, Violation
+from tallystick.contract.source import Level, SiteFact, Span, Violation
 
 MAX_SOURCE = 512 * 1024
 """Bytes of UTF-8 that a script may have."""
@@ -55,10 +55,14 @@ class Script:
         """Return the source text of a call."""
         return self.positions.text(fact.span)
 
-    def with_bounds(self, bounds: Mapping[str, tuple[int | None, int | None]]) -> "Script":
-        """Return the script with the proven bounds, ``site -> (total, per_path)``, in its facts."""
+    def with_bounds(
+        self,
+        bounds: Mapping[str, tuple[int | None, int | None]],
+        routes: Mapping[str, tuple[tuple[Level, ...], ...] | None],
+    ) -> "Script":
+        """Return the script with what is proved of its sites in their facts: ``(total, per_path)``, and the paths."""
         facts = (
-            msgspec.structs.replace(fact, total=total, per_path=per_path)
+            msgspec.structs.replace(fact, total=total, per_path=per_path, paths=routes.get(fact.site))
             for fact in self.sites
             for total, per_path in (bounds.get(fact.site, (None, None)),)
         )

@@ -62,7 +62,7 @@ async def serve(home: Path, path: Path, config: Config, providers: Mapping[str, 
     """
     driver = _driver(config)
     stop = anyio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     store = await anyio.to_thread.run_sync(LmdbStore, home)
     try:
@@ -145,19 +145,20 @@ def configure_logging() -> None:
         else structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"])
     )
     first: list[Processor] = [
-        structlog.processors.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
     ]
-    structlog.configure(processors=[*first, last], logger_factory=structlog.PrintLoggerFactory(sys.stderr))
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *first],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, last],
-        )
+    formatter = structlog.stdlib.ProcessorFormatter
+    structlog.configure(
+        processors=[*first, formatter.wrap_for_formatter], logger_factory=structlog.stdlib.LoggerFactory()
     )
+    # A handler of the standard library outlives a closed pipe and a full disk; a run must not end with its log.
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(foreign_pre_chain=first, processors=[formatter.remove_processors_meta, last]))
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    logging.getLogger("tallystick").setLevel(logging.INFO)
 
 
 def main() -> int:

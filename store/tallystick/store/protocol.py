@@ -11,7 +11,8 @@ from tallystick.contract.events import AnyEvent, FileRef, RunStatus
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the index of runs: enough for a listing, so that a listing folds no history.
 
-    ``live`` is True from the start of a launch until it ended and all its attempts did.
+    ``live`` is True from the start of a launch until it ended and all its attempts did; after an interruption it stays
+    True for as long as the run may go on by itself, so that the next start finds it.
     """
 
     run: str

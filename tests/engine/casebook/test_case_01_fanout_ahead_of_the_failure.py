@@ -33,7 +33,7 @@ def pictured(witness: Witness, artifacts: list[str]) -> list[str]:
     return [text.partition('"prompt": "')[2].partition('"')[0] for text in texts]
 
 
-async def test_resume_pays_for_the_failed_call_alone_however_the_branches_finish():
+async def test_resume_pays_for_the_failed_call_alone_however_the_branches_finish() -> None:
     shots = [f"shot {number:02}" for number in range(12)]
     witness = Witness(shuffle=0)
     async with witnessed(witness) as (engine, _):
@@ -52,7 +52,7 @@ async def test_resume_pays_for_the_failed_call_alone_however_the_branches_finish
         assert pictured(witness, report.result["shots"]) == shots
 
 
-async def test_a_rewrite_that_mends_two_branches_pays_for_two():
+async def test_a_rewrite_that_mends_two_branches_pays_for_two() -> None:
     witness = Witness(shuffle=3)
     async with witnessed(witness) as (engine, _):
         witness.broken["bad"] = REFUSED

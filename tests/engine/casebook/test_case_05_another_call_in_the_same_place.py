@@ -49,7 +49,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("change", STOPPED)
-async def test_the_gate_stops_it_with_no_hit_and_says_where_and_what_is_legal(change: str):
+async def test_the_gate_stops_it_with_no_hit_and_says_where_and_what_is_legal(change: str) -> None:
     candidate, findings = STOPPED[change]
     async with witnessed() as (engine, witness):
         run = (await engine.run(COMMITTED, {"prompt": "a mug"})).run
@@ -57,20 +57,20 @@ async def test_the_gate_stops_it_with_no_hit_and_says_where_and_what_is_legal(ch
             await engine.resume(run, candidate)
         assert [(one.site, one.kind) for one in stopped.value.details] == findings
         for one in stopped.value.details:
-            old = COMMITTED.splitlines()[one.old_span.line - 1]
-            assert one.old_text == old[one.old_span.column : one.old_span.end_column]
-            assert f"line {one.old_span.line}" in one.message
+            old = COMMITTED.splitlines()[one.old.line - 1]
+            assert one.old.text == old[one.old.column : one.old.end_column]
+            assert f"line {one.old.line}" in one.message
             assert one.hint
             if one.kind != "removed":
-                assert one.new_span is not None
-                assert one.new_text in candidate.splitlines()[one.new_span.line - 1]
+                new = candidate.splitlines()[one.new.line - 1]
+                assert one.new.text == new[one.new.column : one.new.end_column]
         assert witness.count() == 2
         report = await assert_standing(engine, run)
         assert (report.launch, report.status) == (1, "completed")
 
 
 @pytest.mark.parametrize("change", ACCEPTED)
-async def test_the_gate_lets_it_pass_and_only_new_work_is_paid(change: str):
+async def test_the_gate_lets_it_pass_and_only_new_work_is_paid(change: str) -> None:
     candidate, new = ACCEPTED[change]
     async with witnessed() as (engine, witness):
         run = (await engine.run(COMMITTED, {"prompt": "a mug"})).run

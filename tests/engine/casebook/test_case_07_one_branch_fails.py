@@ -45,7 +45,7 @@ class Siblings(Gate):
 
 
 @pytest.mark.parametrize(("script", "ended"), [(PLAIN, "failed"), (CAUGHT, "completed")], ids=["plain", "caught"])
-async def test_siblings_in_flight_settle_and_commit_before_the_run_ends(script: str, ended: str):
+async def test_siblings_in_flight_settle_and_commit_before_the_run_ends(script: str, ended: str) -> None:
     witness = Witness()
     async with witnessed(witness) as (engine, _):
         witness.broken["<2>"] = Refused(kind="content_policy", text="no")
@@ -71,7 +71,7 @@ async def test_siblings_in_flight_settle_and_commit_before_the_run_ends(script: 
         await assert_standing(engine, run)
 
 
-async def test_gather_is_refused_with_a_hint_and_costs_nothing():
+async def test_gather_is_refused_with_a_hint_and_costs_nothing() -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(ScriptRefusedError) as refused:
             await engine.run(GATHERED)

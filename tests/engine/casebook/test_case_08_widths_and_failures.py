@@ -37,7 +37,7 @@ CAREFUL = """kept = [note["text"] for note in notes if note]
     summary = await ctx.run("text.generate", {"prompt": f"sum up: {kept}"})"""
 
 
-async def test_every_limit_of_concurrency_gives_the_same_identities_results_and_order():
+async def test_every_limit_of_concurrency_gives_the_same_identities_results_and_order() -> None:
     seen = []
     for concurrency in (1, 2, 6, None):
         witness = Witness(shuffle=concurrency or 9)
@@ -58,7 +58,7 @@ async def test_every_limit_of_concurrency_gives_the_same_identities_results_and_
     assert [row[0] for row in seen[0][0]] == list(range(6))
 
 
-async def test_an_empty_fanout_is_an_empty_list_and_leaves_no_record():
+async def test_an_empty_fanout_is_an_empty_list_and_leaves_no_record() -> None:
     async with witnessed() as (engine, witness):
         report = await engine.run(EMPTY, [])
         assert (report.status, report.result, witness.count()) == ("completed", [[], []], 0)
@@ -67,7 +67,7 @@ async def test_an_empty_fanout_is_an_empty_list_and_leaves_no_record():
 
 
 @pytest.mark.parametrize("summed_up", [CARELESS, SMUGGLED], ids=["as text", "as a value"])
-async def test_a_failed_branch_cannot_get_into_a_paid_payload(summed_up: str):
+async def test_a_failed_branch_cannot_get_into_a_paid_payload(summed_up: str) -> None:
     async with witnessed() as (engine, witness):
         witness.broken["shot"] = Refused(kind="unavailable", text="secret words of the error")
         report = await engine.run(TOLERANT.replace("SUMMED_UP", summed_up))
@@ -78,7 +78,7 @@ async def test_a_failed_branch_cannot_get_into_a_paid_payload(summed_up: str):
         await assert_standing(engine, report.run)
 
 
-async def test_a_script_that_looks_at_failed_branches_goes_on_without_them():
+async def test_a_script_that_looks_at_failed_branches_goes_on_without_them() -> None:
     async with witnessed() as (engine, witness):
         witness.broken["shot"] = Refused(kind="unavailable", text="secret words of the error")
         report = await engine.run(TOLERANT.replace("SUMMED_UP", CAREFUL))

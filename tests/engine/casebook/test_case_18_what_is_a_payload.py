@@ -6,6 +6,7 @@ import pytest
 
 from engine_witness import Witness, assert_standing, witnessed
 from scripted_provider import Sample
+from tallystick.contract.errors import ScriptRefusedError
 from tallystick.contract.payload import digest
 from tallystick.providers.protocol import Outcome
 
@@ -30,16 +31,16 @@ async def orchestrate(ctx, args):
 @pytest.mark.parametrize(
     ("expression", "advice"),
     [
-        ("{*WORDS}", "sorted("),
+        ("set(WORDS)", "sorted("),
         ("frozenset(WORDS)", "sorted("),
         ('"x".encode()', "artifact"),
-        ('{1: "a", "1": "b"}', "str("),
+        ("{len(WORDS): 1}", "str("),
         ("range(3)", "list("),
         ("(word for word in WORDS)", "list"),
         ("2 ** 64", "str("),
     ],
 )
-async def test_what_cannot_be_a_payload_is_refused_with_its_path_and_a_suggestion(expression: str, advice: str):
+async def test_what_cannot_be_a_payload_is_refused_with_its_path_and_a_suggestion(expression: str, advice: str) -> None:
     async with witnessed() as (engine, witness):
         report = await engine.run(REFUSED.replace("EXPRESSION", expression))
         kind, text = report.result
@@ -51,6 +52,16 @@ async def test_what_cannot_be_a_payload_is_refused_with_its_path_and_a_suggestio
         await assert_standing(engine, report.run)
 
 
+@pytest.mark.parametrize(("literal", "advice"), [("{*WORDS}", "sorted("), ('{1: "a", "1": "b"}', "str(")])
+async def test_what_is_seen_to_be_no_payload_is_refused_before_the_start(literal: str, advice: str) -> None:
+    async with witnessed() as (engine, witness):
+        with pytest.raises(ScriptRefusedError) as refused:
+            await engine.run(REFUSED.replace("EXPRESSION", literal))
+        assert [one.rule for one in refused.value.details] == ["R08"]
+        assert advice in refused.value.details[0].hint
+        assert (witness.disk.events, witness.count()) == ([], 0)
+
+
 @pytest.mark.parametrize(
     ("committed", "rewritten"),
     [
@@ -60,7 +71,7 @@ async def test_what_cannot_be_a_payload_is_refused_with_its_path_and_a_suggestio
     ],
     ids=["shared or copied", "tuple or list", "order of keys"],
 )
-async def test_equal_values_replay_whatever_their_making(committed: str, rewritten: str):
+async def test_equal_values_replay_whatever_their_making(committed: str, rewritten: str) -> None:
     async with witnessed() as (engine, witness):
         run = (await engine.run(ASKED.format(schema=committed))).run
         again = await engine.resume(run, ASKED.format(schema=rewritten))
@@ -78,7 +89,7 @@ class NewRelease(Witness):
         return outcome
 
 
-async def test_what_a_provider_adds_to_its_request_is_outside_the_digest_and_the_journal():
+async def test_what_a_provider_adds_to_its_request_is_outside_the_digest_and_the_journal() -> None:
     script = ASKED.format(schema="part")
     async with witnessed(NewRelease()) as (engine, witness):
         run = (await engine.run(script)).run
@@ -89,7 +100,7 @@ async def test_what_a_provider_adds_to_its_request_is_outside_the_digest_and_the
         assert (again.status, again.calls.replayed, witness.count()) == ("completed", 1, 1)
 
 
-async def test_nonces_and_site_annotations_are_no_part_of_the_payload():
+async def test_nonces_and_site_annotations_are_no_part_of_the_payload() -> None:
     async with witnessed() as (engine, witness):
         report = await engine.run(ASKED.format(schema="part"))
         (hit,) = witness.hits

@@ -6,6 +6,9 @@ not, the demo says so and fails.
 
 import difflib
 import os
+import shlex
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,7 +24,7 @@ from tallystick.cli.client import Client, RefusedError, run_path
 from tallystick.cli.fields import Fields
 from tallystick.cli.findings import NamedSource
 from tallystick.cli.terminal import money, note, say, say_json
-from tallystick.contract.errors import TallyError
+from tallystick.contract.errors import TallyError, UsageError
 from tallystick.engine import paths
 from tallystick.engine.messages import (
     Artifact,
@@ -49,7 +52,11 @@ Show = Callable[[RenderableType], None]
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What the demo came to; money in dollars, ``rerun_usd`` what starting over would have made of the total."""
+    """What the demo came to.
+
+    Money is in dollars, ``rerun_usd`` what starting over would have made of the total; ``home`` and ``pictures`` are
+    absolute paths.
+    """
 
     run: str
     home: str
@@ -68,11 +75,12 @@ def tell(out: Path, home: Path | None, *, as_json: bool) -> int:
         TallyError: a step did not go as promised, or something else went wrong.
     """
     began = time.monotonic()
+    pictures = _folder(out)
     os.environ[paths.HOME_VARIABLE] = str(home or tempfile.mkdtemp(prefix="tally-demo-"))
     was_running = spawn.running() is not None
     client = spawn.connect()
     try:
-        outcome = _Episode(client, note if as_json else say).play(out, began)
+        outcome = _Episode(client, note if as_json else say).play(pictures, began)
     finally:
         if not was_running:
             spawn.stop(client)
@@ -102,7 +110,8 @@ class _Episode:
             run=run,
             home=str(paths.home()),
             paid_usd=total,
-            rerun_usd=paid_before + total,  # every committed call once more, on top of what the failure has cost
+            # every committed call once more, on top of what the failure has cost
+            rerun_usd=_exact(paid_before + total),
             executed=len(_committed(attempts)),
             replayed=repaired.calls.replayed,
             pictures=tuple(map(str, pictures)),
@@ -113,10 +122,9 @@ class _Episode:
 
     def _fail(self) -> RunReport:
         self._title("1. A script of six pictures runs; the provider refuses the fourth")
-        self._command(
-            f"tally run {self._original.name} --args '{msgspec.json.encode(ARGS).decode()}' --grant {','.join(GRANTS)}"
-            f" --budget {BUDGET:.2f} --latency {LATENCY * 1000:.0f}ms --fail '{FAULT}'"
-        )
+        limits = ["--grant", ",".join(GRANTS), "--budget", f"{BUDGET:.2f}"]
+        rehearsal = ["--latency", f"{LATENCY * 1000:.0f}ms", "--fail", FAULT]
+        self._command("run", self._original.name, "--args", msgspec.json.encode(ARGS).decode(), *limits, *rehearsal)
         request = RunRequest(
             source=self._original.text,
             args=ARGS,
@@ -139,7 +147,7 @@ class _Episode:
         self._title(f"{2 + [each for each, _ in UNSAFE].index(name)}. A rewrite fixes the size, and {what}")
         candidate = _script(name)
         self._difference(candidate)
-        self._command(f"tally resume {run} --script {name}")
+        self._command("resume", run, "--script", name)
         before = self._attempts(run)
         try:
             self._client.post(run_path(run, "resume"), RunReport, ResumeRequest(source=candidate.text), timeout=None)
@@ -149,7 +157,7 @@ class _Episode:
                 self._show(findings.counterexample(found, self._original, candidate))
         else:
             _expect(holds=False, what=f"the gate should have stopped {name}")
-        spent = _paid(self._attempts(run)) - _paid(before)
+        spent = _exact(_paid(self._attempts(run)) - _paid(before))
         _expect(self._attempts(run) == before, f"{name} should not have caused a single call")
         self._show(Text.assemble(("\nstopped", "bold red"), f" before anything started; it has cost {money(spent)}"))
 
@@ -157,7 +165,7 @@ class _Episode:
         self._title(f"{2 + len(UNSAFE)}. A rewrite fixes the size, and nothing else")
         candidate = _script("repaired.py")
         self._difference(candidate)
-        self._command(f"tally resume {run} --script {candidate.name}")
+        self._command("resume", run, "--script", candidate.name)
         request = ResumeRequest(source=candidate.text)
         started = self._client.post(run_path(run, "resume"), RunReport, request, timeout=None)
         report = attending.attend(self._client, started.run)
@@ -168,14 +176,13 @@ class _Episode:
     def _save_pictures(self, run: str, out: Path) -> list[Path]:
         artifacts = self._pictures(run)
         _expect(len(artifacts) == self._shots, f"{self._shots} pictures should be there, and {len(artifacts)} are")
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            pictures = []
-            for number, artifact in enumerate(artifacts, start=1):
-                pictures.append(out / f"shot-{number}.png")
+        pictures = []
+        for number, artifact in enumerate(artifacts, start=1):
+            pictures.append(out / f"shot-{number}.png")
+            try:
                 pictures[-1].write_bytes(self._client.file(artifact.sha256))
-        except OSError as error:
-            raise TallyError(f"the pictures cannot be written to {out}: {error.strerror}", hint="use --out") from None
+            except OSError as error:
+                raise _unwritable(out, error) from None
         return pictures
 
     def _settle_up(self, outcome: Outcome, failed: RunReport, repaired: RunReport, paid_before: float) -> None:
@@ -188,18 +195,18 @@ class _Episode:
         table.add_row(self._original.name, str(first), str(failed.calls.replayed), money(paid_before))
         for name, _ in UNSAFE:
             table.add_row(f"{name}, stopped by the gate", "0", "0", money(0.0))
-        paid_after = outcome.paid_usd - paid_before
+        paid_after = _exact(outcome.paid_usd - paid_before)
         table.add_row("repaired.py", str(repaired.calls.executed), str(outcome.replayed), money(paid_after))
         table.add_row(Text("together", "bold"), str(outcome.executed), "", Text(money(outcome.paid_usd), "bold green"))
         again = str(first + outcome.executed)
         table.add_row("with a full rerun instead", again, "0", Text(money(outcome.rerun_usd), "red"))
         self._show(table)
-        folder = Path(outcome.pictures[0]).parent.absolute()
+        folder = Path(outcome.pictures[0]).parent
         rows = [
             ("run", outcome.run),
             ("pictures", f"{folder} ({len(outcome.pictures)} PNG files)"),
             ("scripts", str(_SCRIPTS)),
-            ("look again", f"{paths.HOME_VARIABLE}={outcome.home} tally show {outcome.run}"),
+            ("look again", f"{paths.HOME_VARIABLE}={shlex.quote(outcome.home)} {_program()} show {outcome.run}"),
             ("took", f"{outcome.seconds:.1f} s"),
         ]
         self._show("")
@@ -215,8 +222,8 @@ class _Episode:
     def _title(self, text: str) -> None:
         self._show(Text(f"\n=== {text}", "bold"))
 
-    def _command(self, text: str) -> None:
-        self._show(Text.assemble(("$ ", "dim"), (text, "bold cyan"), "\n"))
+    def _command(self, *arguments: str) -> None:
+        self._show(Text.assemble(("$ ", "dim"), (shlex.join(["tally", *arguments]), "bold cyan"), "\n"))
 
     def _difference(self, candidate: NamedSource) -> None:
         lines = difflib.unified_diff(self._original.text.splitlines(), candidate.text.splitlines(), lineterm="", n=0)
@@ -235,7 +242,33 @@ def _committed(attempts: tuple[AttemptReport, ...]) -> list[AttemptReport]:
 
 
 def _paid(attempts: tuple[AttemptReport, ...]) -> float:
-    return sum(attempt.cost_usd or 0.0 for attempt in attempts)
+    return _exact(sum(attempt.cost_usd or 0.0 for attempt in attempts))
+
+
+def _exact(dollars: float) -> float:
+    """Return dollars to the micro-dollar, which is what the daemon counts in."""
+    return round(dollars, 6)
+
+
+def _folder(out: Path) -> Path:
+    """Make the folder for the pictures before anything else: a demo that cannot show them need not begin."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(out, error) from None
+    return out.absolute()
+
+
+def _unwritable(out: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"the pictures cannot be written to {out}: {error.strerror}", hint="name another folder with --out"
+    )
+
+
+def _program() -> str:
+    """Return what the shell that the demo was started in calls this program by."""
+    found = next((name for name in ("tally", sys.argv[0]) if shutil.which(name)), None)
+    return shlex.quote(found) if found else f"{shlex.quote(sys.executable)} -m tallystick.cli.main"
 
 
 def _expect(holds: bool, what: str) -> None:

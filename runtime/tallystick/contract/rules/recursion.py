@@ -79,7 +79,9 @@ def _recursive(function: Scope, used: Scope, way: list[Scope], reference: Refere
     names = " -> ".join([function.name, *(step.name for step in way)])
     text = f"{function.name} calls itself" if used is function else f"{function.name} calls itself: {names}"
     return Finding(
-        reference.node, text, "write a loop with a bound: for attempt in range(3): ..., and pass results on in variables"
+        reference.node,
+        text,
+        "write a loop with a bound: for attempt in range(3): ..., and pass results on in variables",
     )
 
 
@@ -88,7 +90,9 @@ def _endless(function: Scope, evidence: Evidence) -> Iterator[Finding]:
         loops = [loop for loop in place.loops() if isinstance(loop, ast.While)]
         if any(evidence.bounds.loops.rounds(loop) == INF for loop in loops):
             yield Finding(
-                node, f"nothing shows that the generator {function.name} ends", "give its loop a bound: for i in range(20):"
+                node,
+                f"nothing shows that the generator {function.name} ends",
+                "give its loop a bound: for i in range(20):",
             )
             return
 

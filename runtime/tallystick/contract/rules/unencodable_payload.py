@@ -96,7 +96,9 @@ def _constant(node: ast.Constant, value: object) -> Iterator[Finding]:
         case complex():
             yield _unplain(node, "a complex number", "send two numbers")
         case float() if not math.isfinite(value):
-            yield _unplain(node, "an infinite number", "only finite numbers can be sent: write None where there is none")
+            yield _unplain(
+                node, "an infinite number", "only finite numbers can be sent: write None where there is none"
+            )
         case int() if not _LEAST <= value <= _MOST:
             yield _unplain(node, "an integer beyond 64 bits", "send it as text")
         case str() if not _is_text(value):
@@ -149,7 +151,17 @@ def _named(name: str, node: ast.Name, place: Place, evidence: Evidence, depth: i
 
 
 def _is_written_out(definition: Definition) -> bool:
-    written = (ast.Dict, ast.List, ast.Tuple, ast.Set, ast.SetComp, ast.Constant, ast.DictComp, ast.ListComp, ast.Lambda)
+    written = (
+        ast.Dict,
+        ast.List,
+        ast.Tuple,
+        ast.Set,
+        ast.SetComp,
+        ast.Constant,
+        ast.DictComp,
+        ast.ListComp,
+        ast.Lambda,
+    )
     return definition.kind is Kind.ASSIGN and not definition.path and isinstance(definition.value, written)
 
 

@@ -35,7 +35,9 @@ from tallystick.contract.survey import FANOUTS
 
 _BLIND = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "min", "max", "len"})
 """Builtins whose result does not depend on the order of what they are given."""
-_SEEING = frozenset({"list", "tuple", "enumerate", "zip", "iter", "next", "map", "filter", "str", "repr", "print", "dict"})
+_SEEING = frozenset(
+    {"list", "tuple", "enumerate", "zip", "iter", "next", "map", "filter", "str", "repr", "print", "dict"}
+)
 _MAKERS = ("set", "frozenset")
 _SET_METHODS = ("union", "intersection", "difference", "symmetric_difference")
 

@@ -13,11 +13,12 @@ import sys
 from collections.abc import Iterator
 from importlib.util import MAGIC_NUMBER
 from marshal import dumps
-from types import ModuleType
+from types import CodeType, ModuleType
 
 LIBRARIES = "usr/lib/guest"
 GUEST = "opt/guest"
 
+_WITHOUT_REFERENCES = 2  # the version of the format whose bytes depend on the code alone
 _NEVER_CHECKED = b"\x01\x00\x00\x00" + bytes(8)  # compiled code that belongs to no source file
 _LANDMARK = "os"  # part of the interpreter itself, which looks for its file all the same to find the library
 _ELF_INTERPRETER = 3
@@ -106,7 +107,14 @@ def _extension_path(name: str, origin: str) -> str:
 
 def _compiled(name: str, module: ModuleType) -> bytes:
     loader = module.__spec__.loader if module.__spec__ else None
-    return MAGIC_NUMBER + _NEVER_CHECKED + dumps(loader.get_code(name))  # type: ignore[union-attr]  # all these loaders have it
+    code = loader.get_code(name)  # type: ignore[union-attr]  # all these loaders have it
+    return MAGIC_NUMBER + _NEVER_CHECKED + dumps(_unplaced(code, _module_path(name, module)), _WITHOUT_REFERENCES)
+
+
+def _unplaced(code: CodeType, path: str) -> CodeType:
+    """Return the code without the place that it was collected from: that is nobody's business, and it changes."""
+    constants = tuple(_unplaced(part, path) if isinstance(part, CodeType) else part for part in code.co_consts)
+    return code.replace(co_filename=f"/{path}", co_consts=constants)
 
 
 def _libraries() -> list[str]:

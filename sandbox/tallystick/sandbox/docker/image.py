@@ -43,6 +43,7 @@ BUILD_PATIENCE = 300.0
 
 _HERE = Path(__file__).parent
 _OPTIONS = ("-s", "-P", "-S", "-B")
+_HOST_BASE = b"FROM scratch\nADD files.tar /\nENV LD_LIBRARY_PATH=/usr/lib/guest PYTHONHASHSEED=0\n"
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ async def build(engine: Engine, progress: Progress, base: str | None = None) -> 
         else:
             progress("making a base of this host's interpreter")
             layer = await anyio.to_thread.run_sync(_host_files, of)
-            base = await _built(engine, {"Dockerfile": b"FROM scratch\nADD files.tar /\n", "files.tar": layer}, HOST_BASE)
+            base = await _built(engine, {"Dockerfile": _HOST_BASE, "files.tar": layer}, HOST_BASE)
     progress(f"building the image on {base}")
     image = await _built(engine, of.files, REPOSITORY, {"BASE": base}, progress)
     progress(f"built {image}")
