@@ -130,12 +130,14 @@ class AnyStory(RuleBasedStateMachine):
         for place, number, kind in trouble:
             self.witness.broken[_text(candidate, place, number)] = TROUBLE[kind]
 
-    def resume(self, candidate: list[Block], trouble: list[tuple[int, int, str]]) -> str:
+    def resume(self, candidate: list[Block], trouble: list[tuple[int, int, str]], **options: Any) -> str:
         """Resume with a candidate; return the status of the launch, or the error's class that it was refused with."""
         self.prepare(candidate, trouble)
         before = self.witness.count()
         try:
-            report: RunReport = self.ask(self.engine.resume, self.run, source_of(candidate), preflight=self.preflight)
+            report: RunReport = self.ask(
+                self.engine.resume, self.run, source_of(candidate), preflight=self.preflight, **options
+            )
         except REFUSALS as error:
             assert self.witness.count() == before
             return type(error).__name__
@@ -190,6 +192,14 @@ class AnyStory(RuleBasedStateMachine):
         keep = min(keep, len(self.blocks))
         frozen = any(self.is_frozen(at) for at in range(keep, len(self.blocks)))
         assert (self.resume(self.blocks[:keep], trouble) == STOPPED) == frozen
+
+    @rule(block=blocks, trouble=troubles)
+    @precondition(lambda self: len(self.blocks) < MOST)
+    def proceed_up_to_what_is_held(self, block: Block, trouble: list[tuple[int, int, str]]) -> None:
+        held = self.is_held()
+        ended = self.resume([*self.blocks, block], trouble, proceed=True)
+        assert not (held and ended == "completed")
+        assert ended not in (HELD, STOPPED)
 
     @rule(preflight=st.booleans())
     def with_or_without_a_plan(self, preflight: bool) -> None:
@@ -262,6 +272,8 @@ class AnyStory(RuleBasedStateMachine):
             return
         self.ask(assert_standing, self.engine, self.run, lossy=self.lossy)
         history = self.history()
+        for attempt in history.unresolved:
+            assert history.latest_attempt[attempt.started.identity] is attempt, "what is held was asked for again"
         for identity in history.records:
             keys = {one.started.effect_key for one in history.attempts.values() if one.started.identity == identity}
             hits = sum(self.witness.times(key) for key in keys)

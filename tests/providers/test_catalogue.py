@@ -119,7 +119,6 @@ def test_a_field_that_resembles_nothing_gets_the_list() -> None:
         ("storyboard.plan", {"shots": 33}, "shots", "is 33, and must be int 1-32"),
         ("storyboard.plan", {"shots": 3.0}, "shots", "is 3.0, and must be int 1-32"),
         ("storyboard.plan", {"shots": True}, "shots", "is true, and must be int 1-32"),
-        ("storyboard.plan", {"brief": ""}, "brief", "is empty; give str"),
         ("image.generate", {"n": 5}, "n", "is 5, and must be int 1-4"),
         ("image.generate", {"seed": None}, "seed", "is null; leave it out, or give int from 0"),
         ("image.generate", {"size": "1024*768"}, "size", 'is "1024*768", and must be str like "1024x1024"'),

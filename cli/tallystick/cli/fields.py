@@ -19,17 +19,17 @@ class Labelled:
     """A text that hangs from a label; further lines of it are indented by ``indent``, the label's width by default."""
 
     def __init__(self, label: Text, text: Text, indent: int | None = None) -> None:
-        self._label = label
-        self._text = text
         self._indent = len(label) if indent is None else indent
+        self._margin = label[: self._indent]
+        self._text = Text.assemble(label[self._indent :], text) if self._indent < len(label) else text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        room = max(MIN_WIDTH, options.max_width - len(self._label))
-        label = self._label
+        room = max(MIN_WIDTH, options.max_width - self._indent)
+        margin = self._margin
         for line in self._text.wrap(console, room) if console.is_terminal else self._text.split("\n"):
             line.rstrip()
-            yield Text.assemble(label, line)
-            label = Text(" " * self._indent)
+            yield Text.assemble(margin, line)
+            margin = Text(" " * self._indent)
 
 
 class Fields:

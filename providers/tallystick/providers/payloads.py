@@ -5,7 +5,6 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 Shots: TypeAlias = Annotated[int, Meta(ge=1, le=32)]
 Images: TypeAlias = Annotated[int, Meta(ge=1, le=4)]
 Seed: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1, description="int from 0")]
@@ -32,15 +31,15 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class StoryboardPlan(Payload, frozen=True, kw_only=True):
     """A brief to be cut into shots."""
 
-    brief: Text
+    brief: str
     shots: Shots
-    style: Text | UnsetType = UNSET
+    style: str | UnsetType = UNSET
 
 
 class ImageGenerate(Payload, frozen=True, kw_only=True):
     """A picture, or up to four, from a prompt."""
 
-    prompt: Text
+    prompt: str
     size: Size | UnsetType = UNSET
     n: Images | UnsetType = UNSET
     seed: Seed | UnsetType = UNSET
@@ -51,7 +50,7 @@ class ImageEdit(Payload, frozen=True, kw_only=True):
     """A picture changed as the prompt says, within the mask where one is given."""
 
     image: Artifact
-    prompt: Text
+    prompt: str
     mask: Artifact | UnsetType = UNSET
 
 
@@ -59,13 +58,13 @@ class ReviewVisual(Payload, frozen=True, kw_only=True):
     """A picture to be judged by criteria."""
 
     image: Artifact
-    criteria: Text
+    criteria: str
 
 
 class TextGenerate(Payload, frozen=True, kw_only=True):
     """Text from a prompt; with ``schema``, data of that shape as well."""
 
-    prompt: Text
+    prompt: str
     system: str | UnsetType = UNSET
     max_tokens: Tokens | UnsetType = UNSET
     temperature: Temperature | UnsetType = UNSET
@@ -75,28 +74,28 @@ class TextGenerate(Payload, frozen=True, kw_only=True):
 class SpeechGenerate(Payload, frozen=True, kw_only=True):
     """Text to be read aloud."""
 
-    text: Text
-    voice: Text | UnsetType = UNSET
+    text: str
+    voice: str | UnsetType = UNSET
 
 
 class MusicGenerate(Payload, frozen=True, kw_only=True):
     """Music of a given length from a prompt."""
 
-    prompt: Text
+    prompt: str
     duration_s: Seconds
 
 
 class VideoGenerate(Payload, frozen=True, kw_only=True):
     """A clip of a given length from a prompt, and from a first picture where one is given."""
 
-    prompt: Text
+    prompt: str
     image: Artifact | UnsetType = UNSET
     duration_s: Seconds
-    resolution: Text | UnsetType = UNSET
+    resolution: str | UnsetType = UNSET
 
 
 class VideoEdit(Payload, frozen=True, kw_only=True):
     """A clip changed as the prompt says."""
 
     video: Artifact
-    prompt: Text
+    prompt: str

@@ -55,6 +55,7 @@ class History:
         self.latest_attempt: dict[Identity, Attempt] = {}
         self.races: dict[Identity, RaceDecided] = {}
         self.retired: set[str] = set()
+        self.denials: list[CallDenied] = []
         self.executions: Counter[str] = Counter()
         self.certificates: list[CertificateIssued] = []
         self.decisions: Counter[Identity] = Counter()
@@ -107,7 +108,7 @@ class History:
             case SiteRetired(site=site):
                 self.retired.add(site)
             case CallDenied():
-                pass
+                self.denials.append(event)
             case CertificateIssued():
                 self.certificates.append(event)
             case RunCreated():

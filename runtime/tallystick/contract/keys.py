@@ -14,17 +14,18 @@ EFFECT_KEY_SCHEME = "k1"
 SEED_SCHEME = "n1"
 
 
-def effect_key(secret: bytes, run: str, identity: Identity, digest: str, decisions: int) -> str:
+def effect_key(secret: bytes, run: str, identity: Identity, capability: str, digest: str, decisions: int) -> str:
     """Return the idempotency key of one logical call, 40 hex digits (contract.md, section 6.2).
 
     Args:
         secret: the store's own key.
         run: the run's id.
-        identity: the call.
+        identity: where the call stands and how it was reached.
+        capability: what it calls: after a failure a rewrite may call another one at an identity, with equal payload.
         digest: its payload digest, hex.
         decisions: how many operator decisions opened this identity again; each makes another logical call.
     """
-    message = json.dumps([EFFECT_KEY_SCHEME, run, identity.canonical().decode(), digest, decisions])
+    message = json.dumps([EFFECT_KEY_SCHEME, run, identity.canonical().decode(), capability, digest, decisions])
     return "ts-" + hmac.new(secret, message.encode(), hashlib.sha256).hexdigest()[:40]
 
 

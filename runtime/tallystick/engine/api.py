@@ -7,33 +7,37 @@ import re
 from collections.abc import AsyncIterator
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio.to_thread
 import msgspec
 import structlog
 from litestar import Litestar, MediaType, Response, get, post
 from litestar import Request as HttpRequest
-from litestar.di import Provide
+from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 from litestar.status_codes import HTTP_413_REQUEST_ENTITY_TOO_LARGE
 
 from tallystick.contract.errors import TallyError, UsageError
 from tallystick.contract.events import ErrorInfo
+from tallystick.contract.identity import Identity
 from tallystick.engine import reports
 from tallystick.engine.host import Host
 from tallystick.engine.messages import (
     Artifact,
     AttemptReport,
     CapabilityInfo,
+    CertificateReport,
     CheckReport,
     CheckRequest,
     DoctorReport,
     ErrorBody,
+    Explanation,
     GateReport,
     GateRequest,
     PlanReport,
@@ -41,6 +45,7 @@ from tallystick.engine.messages import (
     Progress,
     ReconcileRequest,
     ResumeRequest,
+    RetireRequest,
     RunLine,
     RunReport,
     RunRequest,
@@ -55,6 +60,9 @@ _UNKNOWN_RUN = "TS-U002"
 _FILE_NAME = re.compile(r"[0-9a-f]{64}")
 _SEE_SCHEMA = "the daemon's /schema/openapi.json describes every request"
 
+#: The running daemon, which every handler is given.
+ThisHost: TypeAlias = NamedDependency[Host]
+
 log = structlog.get_logger("tallystick.api")
 
 _REFUSALS = {
@@ -65,19 +73,19 @@ _get, _post = partial(get, responses=_REFUSALS), partial(post, responses=_REFUSA
 
 
 @_get("/v1/status")
-async def status(host: Host) -> Status:
+async def status(host: ThisHost) -> Status:
     """Tell how the daemon stands."""
     return await host.status()
 
 
 @_get("/v1/doctor")
-async def doctor(host: Host) -> DoctorReport:
+async def doctor(host: ThisHost) -> DoctorReport:
     """Look at every part."""
     return await host.doctor.examine()
 
 
 @_post("/v1/shutdown", status_code=202)
-async def shutdown(host: Host) -> Status:
+async def shutdown(host: ThisHost) -> Status:
     """Begin an orderly stop."""
     answer = await host.status()
     host.shutdown()
@@ -85,25 +93,25 @@ async def shutdown(host: Host) -> Status:
 
 
 @_get("/v1/capabilities")
-async def capabilities(host: Host) -> list[CapabilityInfo]:
+async def capabilities(host: ThisHost) -> list[CapabilityInfo]:
     """List the catalogue."""
     return host.capabilities()
 
 
 @_post("/v1/check", status_code=200)
-async def check(host: Host, data: CheckRequest) -> CheckReport:
+async def check(host: ThisHost, data: JSONBody[CheckRequest]) -> CheckReport:
     """Check a script without running it."""
     return await host.service.check(data)
 
 
 @_post("/v1/runs", status_code=201)
-async def submit(host: Host, data: RunRequest) -> RunReport:
+async def submit(host: ThisHost, data: JSONBody[RunRequest]) -> RunReport:
     """Start a run."""
     return await host.service.submit(data)
 
 
 @_get("/v1/runs")
-async def runs(host: Host, limit: int = 50, before: str | None = None) -> list[RunLine]:
+async def runs(host: ThisHost, limit: FromQuery[int] = 50, before: FromQuery[str | None] = None) -> list[RunLine]:
     """List runs, newest first."""
     below = None if before is None else host.service.library.resolve(before)
     rows = await anyio.to_thread.run_sync(host.service.journal.store.rows, max(1, min(limit, 10_000)), below)
@@ -111,13 +119,13 @@ async def runs(host: Host, limit: int = 50, before: str | None = None) -> list[R
 
 
 @_get("/v1/runs/{run:str}")
-async def show(host: Host, run: str) -> RunReport:
+async def show(host: ThisHost, run: FromPath[str]) -> RunReport:
     """Report a run."""
     return await host.service.report(host.service.library.resolve(run))
 
 
 @_get("/v1/runs/{run:str}/source")
-async def source(host: Host, run: str, revision: int | None = None) -> Source:
+async def source(host: ThisHost, run: FromPath[str], revision: FromQuery[int | None] = None) -> Source:
     """Return the script of a revision, that of the latest launch by default."""
     history = await host.service.library.history(host.service.library.resolve(run))
     number = history.revision.revision if revision is None else revision
@@ -128,43 +136,69 @@ async def source(host: Host, run: str, revision: int | None = None) -> Source:
 
 
 @_post("/v1/runs/{run:str}/gate", status_code=200)
-async def gate(host: Host, run: str, data: GateRequest) -> GateReport:
+async def gate(host: ThisHost, run: FromPath[str], data: JSONBody[GateRequest]) -> GateReport:
     """Hold a rewrite against what is committed."""
     return await host.service.gate(host.service.library.resolve(run), data)
 
 
 @_post("/v1/runs/{run:str}/plan", status_code=200)
-async def plan(host: Host, run: str, data: PlanRequest) -> PlanReport:
+async def plan(host: ThisHost, run: FromPath[str], data: JSONBody[PlanRequest]) -> PlanReport:
     """Say what a resume would do, without spending anything."""
     return await host.service.plan(host.service.library.resolve(run), data)
 
 
 @_post("/v1/runs/{run:str}/resume", status_code=201)
-async def resume(host: Host, run: str, data: ResumeRequest) -> RunReport:
+async def resume(host: ThisHost, run: FromPath[str], data: JSONBody[ResumeRequest]) -> RunReport:
     """Go on with a run."""
     return await host.service.resume(host.service.library.resolve(run), data)
 
 
 @_post("/v1/runs/{run:str}/cancel", status_code=202)
-async def cancel(host: Host, run: str) -> RunReport:
+async def cancel(host: ThisHost, run: FromPath[str]) -> RunReport:
     """End the live launch of a run."""
     return await host.service.cancel(host.service.library.resolve(run), "its user")
 
 
 @_get("/v1/runs/{run:str}/attempts")
-async def attempts(host: Host, run: str) -> list[AttemptReport]:
+async def attempts(host: ThisHost, run: FromPath[str]) -> list[AttemptReport]:
     """List the attempts of a run."""
     return await host.operator.attempts(host.service.library.resolve(run))
 
 
 @_post("/v1/runs/{run:str}/attempts/{attempt:int}/reconcile", status_code=200)
-async def reconcile(host: Host, run: str, attempt: int, data: ReconcileRequest) -> AttemptReport:
+async def reconcile(
+    host: ThisHost, run: FromPath[str], attempt: FromPath[int], data: JSONBody[ReconcileRequest]
+) -> AttemptReport:
     """Settle an attempt by hand."""
     return await host.operator.reconcile(host.service.library.resolve(run), attempt, data)
 
 
+@_get("/v1/runs/{run:str}/certificate")
+async def certificate(host: Host, run: str, verify: bool = False) -> CertificateReport:
+    """Return the latest certificate; with ``verify``, recompute all of them."""
+    return await host.inquiry.certificate(host.service.library.resolve(run), check=verify)
+
+
+@_get("/v1/runs/{run:str}/explain")
+async def explain(host: Host, run: str, identity: str) -> Explanation:
+    """Say what became of one call, and why."""
+    try:
+        wanted = Identity.parse(identity)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return await host.inquiry.explain(host.service.library.resolve(run), wanted)
+
+
+@_post("/v1/runs/{run:str}/retire", status_code=200)
+async def retire(host: Host, run: str, data: RetireRequest) -> RunReport:
+    """Release a frozen site from the gate."""
+    found = host.service.library.resolve(run)
+    await host.operator.retire(found, data)
+    return await host.service.report(found)
+
+
 @_get("/v1/runs/{run:str}/artifacts")
-async def artifacts(host: Host, run: str) -> list[Artifact]:
+async def artifacts(host: ThisHost, run: FromPath[str]) -> list[Artifact]:
     """List the files of a run."""
     return reports.artifacts(await host.service.library.history(host.service.library.resolve(run)))
 
@@ -177,7 +211,7 @@ async def artifacts(host: Host, run: str) -> list[Artifact]:
         200: ResponseSpec(Progress, description="One event a line", media_type="text/event-stream"),
     },
 )
-async def events(host: Host, run: str) -> Stream:
+async def events(host: ThisHost, run: FromPath[str]) -> Stream:
     """Stream a run's progress as server-sent events until its launch has ended."""
     found = host.service.library.resolve(run)
 
@@ -189,7 +223,7 @@ async def events(host: Host, run: str) -> Stream:
 
 
 @_get("/v1/files/{sha256:str}", media_type="application/octet-stream")
-async def file(host: Host, sha256: str) -> Response[bytes]:
+async def file(host: ThisHost, sha256: FromPath[str]) -> Response[bytes]:
     """Return the bytes of an artifact."""
     if not _FILE_NAME.fullmatch(sha256):
         raise UsageError(f"{sha256[:80]!r} names no file: a name is 64 hexadecimal digits, in lower case")
@@ -262,6 +296,9 @@ def create_app(host: Host) -> Litestar:
             cancel,
             attempts,
             reconcile,
+            certificate,
+            explain,
+            retire,
             artifacts,
             events,
             file,

@@ -13,6 +13,7 @@ from tallystick.contract.errors import StoreCorruptError, TallyError
 from tallystick.engine.config import Config
 from tallystick.engine.doctor import Doctor
 from tallystick.engine.host import Host
+from tallystick.engine.inquiry import Inquiry
 from tallystick.engine.journal import Journal
 from tallystick.engine.launches import Launches
 from tallystick.engine.library import Library
@@ -73,6 +74,7 @@ async def running(
                 service=service,
                 operator=Operator(service, clock),
                 doctor=Doctor(engine, home, clock),
+                inquiry=Inquiry(journal, library),
                 tree=tree,
                 home=home,
                 pid=os.getpid(),

@@ -136,6 +136,7 @@ class CapabilityActor(Actor[DispatchCall]):
                 self._journal.store.key(),
                 live.run,
                 request.identity,
+                request.capability,
                 request.digest,
                 live.history.decisions[request.identity],
             ),

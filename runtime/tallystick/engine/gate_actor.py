@@ -25,11 +25,12 @@ class Review(msgspec.Struct, frozen=True):
 
 
 class ReviewScript(Request[Review], frozen=True):
-    """Check a script within ``envelope`` (None: script rules only), then hold it against ``frozen`` sites."""
+    """Check a script within ``envelope`` (None: script rules only), then hold it against ``frozen`` sites but the ``retired``."""
 
     source: str
     envelope: Envelope | None = None
     frozen: Mapping[str, FrozenSite] | None = None
+    retired: frozenset[str] = frozenset()
 
 
 class GateActor(Actor[ReviewScript]):
@@ -47,5 +48,5 @@ class GateActor(Actor[ReviewScript]):
         report = check(message.source, message.envelope, self._catalogue)
         if not report.valid or report.script is None:
             return Review(report, None, None)
-        verdict = gate(message.frozen, report.script) if message.frozen is not None else None
+        verdict = gate(message.frozen, report.script, message.retired) if message.frozen is not None else None
         return Review(report, report.script, verdict)

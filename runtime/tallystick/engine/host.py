@@ -10,6 +10,7 @@ import msgspec
 
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.engine.doctor import Doctor
+from tallystick.engine.inquiry import Inquiry
 from tallystick.engine.messages import CapabilityInfo, Status
 from tallystick.engine.operator import Operator
 from tallystick.engine.service import Service
@@ -26,6 +27,7 @@ class Host:
     service: Service
     operator: Operator
     doctor: Doctor
+    inquiry: Inquiry
     tree: Tree
     home: Path
     pid: int

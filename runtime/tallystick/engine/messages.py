@@ -391,6 +391,46 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     tree: Any = None
 
 
+class DifferenceReport(msgspec.Struct, frozen=True):
+    """A record that is not what a certificate says."""
+
+    launch: int
+    kind: Literal["missing", "extra", "changed", "chain"]
+    identity: Identity | None
+    message: str
+
+
+class CertificateReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest certificate of a run; ``differences`` of all of them where they were verified, [] when none."""
+
+    run: str
+    launch: int
+    at: float
+    cut: int
+    entries: int
+    chain: str
+    frozen: dict[str, tuple[str, str]]
+    certificates: int
+    differences: tuple[DifferenceReport, ...] | None = None
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one call, and why."""
+
+    run: str
+    identity: Identity
+    state: str
+    lines: tuple[str, ...]
+
+
+class RetireRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Release a frozen site from the gate (contract.md, section 11)."""
+
+    site: str
+    who: str
+    why: str
+
+
 class DoctorCheck(msgspec.Struct, frozen=True):
     """One thing that was looked at."""
 

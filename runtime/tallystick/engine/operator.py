@@ -8,9 +8,10 @@ import msgspec
 
 from tallystick.contract.attempts import Attempt
 from tallystick.contract.errors import UsageError
-from tallystick.contract.events import AttemptDecided, Committed, Record
+from tallystick.contract.events import AttemptDecided, Committed, Record, SiteRetired
+from tallystick.contract.prefix import frozen_sites
 from tallystick.engine.limits import cost_micros
-from tallystick.engine.messages import AttemptReport, ReconcileRequest
+from tallystick.engine.messages import AttemptReport, ReconcileRequest, RetireRequest
 from tallystick.engine.reports import attempt_report
 from tallystick.engine.results import UnusableResultError
 from tallystick.engine.rows import row_of
@@ -69,6 +70,32 @@ class Operator:
             status = launch.ended.status if launch is not None and launch.ended is not None else "interrupted"
             await service.journal.append(events, [row_of(history, status, now, live=False)])
         return attempt_report(attempt)
+
+    async def retire(self, run: str, request: RetireRequest) -> None:
+        """Release a frozen site from the gate; its records stay, and the ledger still guards them.
+
+        Raises:
+            UsageError: the site is not frozen, or it is held by an attempt that nobody has decided.
+            PolicyDeniedError: the run is live.
+        """
+        service = self._service
+        with service.launches.claim(run, "retire"):
+            history = await service.library.history(run)
+            frozen = frozen_sites(history).get(request.site)
+            if frozen is None:
+                raise UsageError(
+                    f"{request.site} is not a frozen site of run {run}",
+                    hint=f"tally show {run} lists what is committed",
+                )
+            if frozen.held:
+                raise UsageError(
+                    f"{request.site} is held: an attempt there is open or unusable, and must be decided first",
+                    hint=f"tally attempts {run} names it; then tally reconcile",
+                )
+            if request.site in history.retired:
+                return
+            retired = SiteRetired(run=run, at=self._clock.now(), site=request.site, who=request.who, why=request.why)
+            await service.journal.append([retired])
 
     def _is_settled(self, attempt: Attempt, request: ReconcileRequest) -> bool:
         """Whether this very decision stands already.

@@ -4,7 +4,7 @@ The order: what an earlier launch left in flight settles; checker; gate; unresol
 plan; then the next launch. ``plan`` takes the same way and stops short of the launch.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -18,13 +18,12 @@ from tallystick.contract.errors import (
     UsageError,
 )
 from tallystick.contract.events import AnyEvent, FailureRetried, LaunchStarted, RevisionAdded
-from tallystick.contract.gate import FrozenSite
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.keys import revision_digest
 from tallystick.contract.payload import PayloadError, canonical
 from tallystick.contract.plan import Plan
-from tallystick.contract.prefix import check_schemes, frozen_sites
+from tallystick.contract.prefix import check_schemes
 from tallystick.contract.runtime_rule import DIVERGED, REPEAT, UNRESOLVED, Allowance
 from tallystick.contract.script import Script
 from tallystick.engine import reports
@@ -45,7 +44,7 @@ _PREFLIGHT: dict[str, type[TallyError]] = {
     REPEAT: PolicyDeniedError,
 }
 
-Reviewer = Callable[[str, Envelope | None, Mapping[str, FrozenSite] | None], Awaitable[Review]]
+Reviewer = Callable[[str, Envelope | None, History], Awaitable[Review]]
 
 
 class MakeLaunch(Protocol):
@@ -151,7 +150,7 @@ class Resumes:
         wanted = history.revision.args if args is msgspec.UNSET else args
         canonical_args(wanted)
         text = source if source is not None else history.revision.source
-        script = accepted(await self._review(text, envelope, frozen_sites(history)))
+        script = accepted(await self._review(text, envelope, history))
         return _Candidate(script, revision_of(history, script, wanted, self._clock.now()), envelope, before)
 
     async def _rehearse(self, history: History, candidate: _Candidate, allowance: Allowance) -> Plan:

@@ -11,6 +11,7 @@ from functools import partial
 import anyio
 import msgspec
 
+from tallystick.contract.certificate import issue
 from tallystick.contract.errors import StoreError
 from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, RaceDecided, Record, RunStatus
 from tallystick.contract.runtime_rule import Stop
@@ -322,7 +323,15 @@ class RunActor(Actor[CancelRun]):
             # A row that stays live has the next start of the daemon look at the run, which may go on by itself.
             row = row_of(live.history, ending.status, now, live=ending.status == "interrupted")
             ends = without_end(live.history, now, "its answer could not be written down")
-            await self._journal.append([*self._denials, *ends, ended], [row])
+            certificate = issue(
+                live.run,
+                launch.number,
+                at=now,
+                cut=self._journal.store.last_sequence(),
+                records=live.history.records,
+                earlier=live.history.certificates,
+            )
+            await self._journal.append([*self._denials, *ends, ended, certificate], [row])
         self._leave(ending.status)
         self.stop()
 

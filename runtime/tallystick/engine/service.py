@@ -1,13 +1,12 @@
 """What the daemon does for its clients: check, gate, submit, resume, cancel, and look."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 
 import msgspec
 
 from tallystick.contract.capability import Envelope
 from tallystick.contract.errors import UsageError
 from tallystick.contract.events import RunCreated
-from tallystick.contract.gate import FrozenSite
 from tallystick.contract.history import History
 from tallystick.contract.prefix import frozen_sites
 from tallystick.contract.runtime_rule import Allowance, Stop
@@ -80,8 +79,7 @@ class Service:
     async def gate(self, run: str, request: GateRequest) -> GateReport:
         """Ask whether a rewrite may replace the script of a run."""
         history = await self.library.history(run)
-        frozen = frozen_sites(history)
-        return gate_report(await self._review(request.source, None, frozen), len(frozen))
+        return gate_report(await self._review(request.source, None, history), len(frozen_sites(history)))
 
     async def report(self, run: str) -> RunReport:
         """Report one run."""
@@ -173,10 +171,10 @@ class Service:
         )
         return report
 
-    async def _review(
-        self, source: str, envelope: Envelope | None, frozen: Mapping[str, FrozenSite] | None = None
-    ) -> Review:
-        return await self._gate.ask(ReviewScript(source, envelope, frozen), deadline=REVIEW_DEADLINE)
+    async def _review(self, source: str, envelope: Envelope | None, history: History | None = None) -> Review:
+        frozen = frozen_sites(history) if history is not None else None
+        retired = frozenset(history.retired) if history is not None else frozenset()
+        return await self._gate.ask(ReviewScript(source, envelope, frozen, retired), deadline=REVIEW_DEADLINE)
 
 
 def _check_demands(faults: tuple[str, ...], latency: float) -> None:

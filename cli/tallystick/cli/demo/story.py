@@ -36,7 +36,7 @@ from tallystick.engine.messages import (
     RunRequest,
 )
 
-ARGS = {"brief": "a lighthouse keeper's day"}
+ARGS = {"brief": "a lighthouse from dusk to dawn"}
 GRANTS = ("storyboard.plan", "image.generate")
 BUDGET = 1.0
 FAULT = "image.generate:4:invalid_request:size 1792x1024 is not offered by this model"

@@ -5,12 +5,14 @@ import secrets
 import signal
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
+from typing import Any
 
 import anyio
+import anyio.to_thread
 from aiodocker.containers import DockerContainer
 
 from tallystick.sandbox.docker import owner
-from tallystick.sandbox.docker.attached import attach
+from tallystick.sandbox.docker.attached import Attached, attach
 from tallystick.sandbox.docker.client import Engine, EngineError
 from tallystick.sandbox.docker.discovery import Endpoint, find
 from tallystick.sandbox.docker.image import pinned
@@ -20,7 +22,8 @@ from tallystick.sandbox.docker.profile import container, differences
 from tallystick.sandbox.docker.sandbox import DockerSandbox, remove
 from tallystick.sandbox.docker.sweep import Swept, sweep
 from tallystick.sandbox.frames import Boot, FrameError, Ready, ToHost
-from tallystick.sandbox.protocol import EndOfGuest, Limits, SandboxError
+from tallystick.sandbox.guest.process import EXIT_UNCONFINED
+from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits, SandboxError
 
 START_SECONDS = 60.0
 #: Containers that are started at the same time. Each keeps a core busy for a while: more only wait for each other.
@@ -92,26 +95,138 @@ class DockerDriver:
             SandboxError: it cannot be started or confined here, or what started is not what was asked for.
         """
         engine = await self.prepare()
+        settings = container(self.image, self._command, limits, owner.labels(self._store, self._owner, nonce))
         async with self._starts:
-            name, settings = f"tallystick-{secrets.token_hex(8)}", self._settings(limits, nonce)
-            created = await self._create(engine, name, settings)
+            created = await self._create(engine, settings)
             try:
-                with anyio.fail_after(START_SECONDS):
-                    attached = await attach(engine.endpoint, f"/{engine.docker.api_version}/containers/{created.id}", limits.stderr)
-            except BaseException as error:
+                attached = await self._attach(engine, created, limits)
+            except BaseException:
                 with anyio.CancelScope(shield=True):
-                    self._let_go(created.id, await remove(engine, created.id))
-                if isinstance(error, (OSError, TimeoutError)):
-                    raise SandboxError(f"the guest's streams could not be attached: {error}") from error
+                    await self._remove(engine, created.id)
                 raise
             sandbox = DockerSandbox(engine, created, attached, limits, nonce, self._forget)
             self._open.add(sandbox)
             try:
                 with anyio.fail_after(START_SECONDS):
-                    await self._start(engine, created, sandbox, settings, limits, nonce)
+                    await self._start(engine, created, sandbox, settings, _boot(limits, nonce))
             except (EndOfGuest, FrameError, TimeoutError) as error:
                 raise _not_started(error, await sandbox.kill()) from None
             except BaseException:
                 await sandbox.kill()
                 raise
         return sandbox
+
+    async def prepare(self) -> Engine:
+        """Find the engine, sweep, and have the image, once; later calls return at once.
+
+        Raises:
+            SandboxError: one of these failed; the next call tries again.
+        """
+        async with self._preparing:
+            if self._engine is None:
+                self._engine = await self._connected()
+            engine = self._engine
+            if not self.image:
+                assert self._pin_file is not None
+                self.image = (await pinned(engine, self._pin_file, self._progress)).image
+            for each in tuple(self._leftovers):
+                await self._remove(engine, each)
+        return engine
+
+    async def close(self) -> None:
+        """Kill every guest still open, and let go of the engine."""
+        async with anyio.create_task_group() as tasks:
+            for sandbox in tuple(self._open):
+                tasks.start_soon(sandbox.kill)
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+    async def _connected(self) -> Engine:
+        try:
+            engine = Engine(self._endpoint or find())
+        except ValueError as error:
+            raise SandboxError(str(error)) from None
+        try:
+            self.swept = await sweep(engine, self._store)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await engine.close()
+            raise
+        return engine
+
+    async def _create(self, engine: Engine, settings: dict[str, Any]) -> DockerContainer:
+        name = f"tallystick-{secrets.token_hex(8)}"
+        try:
+            # A request that is cancelled makes its container all the same, and nobody learns its id.
+            with anyio.CancelScope(shield=True):
+                async with engine.asked("create a guest") as docker:
+                    return await docker.containers.create(settings, name=name)
+        except BaseException as error:
+            self._leftovers.add(name)  # whether there is one is not known; the next start removes it
+            if isinstance(error, EngineError) and error.status == HTTPStatus.NOT_FOUND and self._pin_file is not None:
+                self.image = ""
+            raise
+
+    async def _attach(self, engine: Engine, created: DockerContainer, limits: Limits) -> Attached:
+        path = f"/{engine.docker.api_version}/containers/{created.id}"
+        try:
+            with anyio.fail_after(START_SECONDS):
+                return await attach(engine.endpoint, path, limits.stderr)
+        except OSError as error:  # a TimeoutError is one
+            raise SandboxError(f"the guest's streams could not be attached: {error}") from error
+
+    async def _start(
+        self, engine: Engine, created: DockerContainer, sandbox: DockerSandbox, settings: dict[str, Any], boot: Boot
+    ) -> None:
+        async with engine.asked("start a guest"):
+            await created.start()
+        await sandbox.send([boot])
+        _verify(await sandbox.receive())
+        async with engine.asked("describe a guest"):
+            found = await created.show()
+        wrong = [*differences(settings, found), *await anyio.to_thread.run_sync(seen_differences, found)]
+        if wrong:
+            raise SandboxError(
+                "the container that started is not what was asked for, so it got no script and was removed: "
+                + "; ".join(map(str, wrong))
+            )
+
+    def _forget(self, sandbox: DockerSandbox, removed: bool) -> None:
+        self._open.discard(sandbox)
+        if not removed:
+            self._leftovers.add(sandbox.id)
+
+    async def _remove(self, engine: Engine, container_or_name: str) -> None:
+        self._leftovers.add(container_or_name)
+        if await remove(engine, container_or_name):
+            self._leftovers.discard(container_or_name)
+
+
+def _boot(limits: Limits, nonce: str) -> Boot:
+    """Return the first frame: the guest sees no parent, and does without Landlock, for the container is its wall."""
+    return Boot(
+        nonce=nonce,
+        parent=0,
+        memory=limits.memory,
+        cpu_seconds=limits.cpu_seconds,
+        open_files=limits.open_files,
+        stderr=limits.stderr,
+        allow_missing=("landlock",),
+    )
+
+
+def _verify(received: Sequence[ToHost]) -> None:
+    ready = received[0]
+    if not isinstance(ready, Ready) or len(received) > 1:
+        raise FrameError("a guest answers its boot with Ready, and then waits")
+    if not ready.seccomp:
+        raise SandboxError("the guest runs without its own filter of system calls; it was ended")
+
+
+def _not_started(error: Exception, exit_: Exit) -> SandboxError:
+    if exit_.code == EXIT_UNCONFINED:
+        return SandboxError(f"the guest could not be confined, so it was not used. {exit_.text}")
+    if isinstance(error, TimeoutError):
+        error = TimeoutError(f"no sign of life within {START_SECONDS:g} s")
+    return SandboxError(f"the guest did not start: {error}. {exit_.text or f'It ended by {exit_.cause}.'}")
