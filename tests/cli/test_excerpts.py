@@ -110,8 +110,7 @@ def test_a_narrow_terminal_breaks_words_and_no_source() -> None:
         "2 |     while True:",
         "  |     ^^^^^^^^^^",
         "   = help: write for _ in range(8), or",
-        "     give the list a slice with a",
-        "     bound",
+        "     give the list a slice with a bound",
     ]
 
 

@@ -79,11 +79,11 @@ async def test_it_goes_on_as_its_latest_launch_was_started() -> None:
     fewer = SAME.replace("SHOTS = 3", "SHOTS = 1").replace("all", "one")
     async with premises() as place:
         async with place.open(fault=f"{fault_points.COMMITTED}:2") as (daemon, client):
-            run = await client.submit(SAME, max_calls=1, repeat_policy="deny")
-            assert (await client.end(run)).reason == "TS-P003"
+            run = await client.submit(SAME, budget_usd=0.02, repeat_policy="deny")
+            assert (await client.end(run)).reason == "TS-P002"
             assert (await client.resume(run, fewer)).result == "one"
             # Back to the first script, with other limits and a leave.
-            await client.begin(run, SAME, limits=Limits(max_calls=9), allow_repeats=True)
+            await client.begin(run, SAME, limits=Limits(budget_usd=1), allow_repeats=True)
             assert await daemon.ended() == -signal.SIGKILL
         async with place.open() as (_, client):
             report = await client.end(run)

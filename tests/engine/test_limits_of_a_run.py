@@ -120,7 +120,7 @@ async def test_limits_can_be_changed_on_resume(less: dict[str, Any], enough: dic
 
 @pytest.mark.parametrize(
     ("payload", "named"),
-    [({"prompt": ""}, "prompt"), ({"prompt": "x", "size": "big"}, "size"), ({"prompt": "x", "colour": 1}, "colour"), ([], "payload")],
+    [({"prompt": 1}, "prompt"), ({}, "prompt"), ({"prompt": "x", "size": "big"}, "size"), ({"prompt": "x", "colour": 1}, "colour"), ([], "payload")],
 )
 async def test_a_payload_against_the_schema_is_a_failed_call_without_an_attempt(payload: object, named: str) -> None:
     async with witnessed() as (engine, witness):

@@ -103,11 +103,10 @@ async def test_what_is_beyond_the_limit_is_neither_told_nor_kept() -> None:
         assert len(printed) == LOG_LIMIT
 
 
-@pytest.mark.parametrize(("kind", "granted"), [("denied", False), ("unresolved", True)])
-async def test_a_call_that_stops_the_launch_is_told_with_its_capability(kind: str, granted: bool) -> None:
+@pytest.mark.parametrize(("kind", "budget"), [("denied", 0.01), ("unresolved", 1.0)])
+async def test_a_call_that_stops_the_launch_is_told_with_its_capability(kind: str, budget: float) -> None:
     async with witnessed() as (engine, witness):
         witness.broken["a mug"] = Unknown(reason="reset", kind="unavailable")
-        grants = ("text.generate", "image.generate") if granted else ("text.generate",)
-        _, lines = await told(engine, witness, PICTURE, grants=grants)
+        _, lines = await told(engine, witness, PICTURE, limits={"budget_usd": budget})
         (line,) = [each for each in lines if each.kind == kind]
         assert (line.capability, str(line.identity)) == ("image.generate", "orchestrate/#2 [] 0")

@@ -174,13 +174,13 @@ async def reconcile(
 
 
 @_get("/v1/runs/{run:str}/certificate")
-async def certificate(host: Host, run: str, verify: bool = False) -> CertificateReport:
+async def certificate(host: ThisHost, run: FromPath[str], verify: FromQuery[bool] = False) -> CertificateReport:
     """Return the latest certificate; with ``verify``, recompute all of them."""
     return await host.inquiry.certificate(host.service.library.resolve(run), check=verify)
 
 
 @_get("/v1/runs/{run:str}/explain")
-async def explain(host: Host, run: str, identity: str) -> Explanation:
+async def explain(host: ThisHost, run: FromPath[str], identity: FromQuery[str]) -> Explanation:
     """Say what became of one call, and why."""
     try:
         wanted = Identity.parse(identity)
@@ -190,7 +190,7 @@ async def explain(host: Host, run: str, identity: str) -> Explanation:
 
 
 @_post("/v1/runs/{run:str}/retire", status_code=200)
-async def retire(host: Host, run: str, data: RetireRequest) -> RunReport:
+async def retire(host: ThisHost, run: FromPath[str], data: JSONBody[RetireRequest]) -> RunReport:
     """Release a frozen site from the gate."""
     found = host.service.library.resolve(run)
     await host.operator.retire(found, data)

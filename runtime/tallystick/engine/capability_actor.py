@@ -171,12 +171,13 @@ class CapabilityActor(Actor[DispatchCall]):
 
     async def _call(self, provider: Provider, payload: Any, key: str, sample: Sample) -> Outcome:
         own = _decode(_encode(payload))  # whatever it does to its copy, the journal's stays what was hashed
+        outcome: Outcome = Unknown(reason=f"no answer within {self._timeout:g} s")
         with cancel_after(self.clock, self._timeout):
             try:
-                return outcomes.sound(await provider.call(self._spec.name, own, key, sample))
+                outcome = outcomes.sound(await provider.call(self._spec.name, own, key, sample))
             except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
-                return outcomes.raised(error)
-        return Unknown(reason=f"no answer within {self._timeout:g} s")
+                outcome = outcomes.raised(error)
+        return outcome
 
     async def _settle(self, live: LiveRun, started: AttemptStarted, outcome: Outcome) -> Settlement:
         try:

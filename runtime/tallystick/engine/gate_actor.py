@@ -25,7 +25,7 @@ class Review(msgspec.Struct, frozen=True):
 
 
 class ReviewScript(Request[Review], frozen=True):
-    """Check a script within ``envelope`` (None: script rules only), then hold it against ``frozen`` sites but the ``retired``."""
+    """Check a script within ``envelope`` (None: script rules only); compare ``frozen`` sites but the ``retired``."""
 
     source: str
     envelope: Envelope | None = None

@@ -82,7 +82,6 @@ class Launch:
         self._sites = {fact.site: fact for fact in revision.sites}
         self._races = RaceBook(self._sites)
         self._failed: dict[int, int] = {}
-        self._marked: set[int] = set()
         self._next: Counter[tuple[str, Path]] = Counter()
         self._busy: set[tuple[str, Path]] = set()
         self._last_id = 0
@@ -219,10 +218,12 @@ class Launch:
                 return Dispatch(call, request, decision, self._survived(frame.seen))
 
     def _survived(self, seen: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the failed attempts that a branch has seen and that are not marked yet (contract.md, section 6.3)."""
-        attempts = {self._failed[call] for call in seen if call in self._failed} - self._marked
-        self._marked |= attempts
-        return tuple(sorted(attempts))
+        """Return the failed attempts that a branch has seen and no durable attempt has marked (contract.md, 6.3).
+
+        What an attempt under way would mark counts for nothing: it may not come to be sent.
+        """
+        attempts = {self._failed[call] for call in seen if call in self._failed}
+        return tuple(sorted(number for number in attempts if not self._history.attempts[number].survived))
 
     def on_settled(self, call: int, settlement: Settlement) -> Step | None:
         """Take the broker's last word on a dispatched call."""
