@@ -48,10 +48,10 @@ class House:
         return await self.end(await self.submit(source, args, **options))
 
     async def resume(self, run: str, source: str | None = None, **options: Any) -> RunReport:
-        """Resume a run and wait for the end of the launch; without the preflight unless it is asked for."""
+        """Resume a run and wait for the end of the launch."""
         limits = Limits(**options.pop("limits", {}))
         await self.host.service.resume(
-            run, ResumeRequest(source=source, limits=limits, **{"preflight": False, **options})
+            run, ResumeRequest(source=source, limits=limits, **options)
         )
         return await self.end(run)
 

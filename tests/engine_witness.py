@@ -14,10 +14,10 @@ import pytest
 
 from engine_support import House, house
 from scripted_provider import Hit, ScriptedProvider
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import MICROS_PER_USD
 from tallystick.contract.errors import DivergenceError
 from tallystick.contract.events import AttemptStarted
-from tallystick.contract.attempts import Attempt
 from tallystick.contract.history import History
 from tallystick.contract.payload import digest
 from tallystick.engine.messages import RunReport
@@ -102,7 +102,7 @@ async def assert_diverges(engine: House, run: str, source: str, said: str) -> No
     """Assert that a resume with a rewrite stops at a committed call with no hit: before the launch, and in one."""
     hits = engine.provider.count()
     with pytest.raises(DivergenceError) as refused:
-        await engine.resume(run, source)
+        await engine.resume(run, source, preflight=True)
     assert said in refused.value.message
     stopped = await engine.resume(run, source, preflight=False)
     assert (stopped.status, stopped.reason, stopped.result) == ("stopped", "TS-D001", None)
@@ -169,7 +169,9 @@ def _report_agrees(report: RunReport, history: History, *, lossy: bool) -> None:
         if attempt.decided is not None and attempt.decided.decision == "commit"
     }
     for launch in report.launches:
-        committed = [one for one in history.records.values() if (one.launch, one.attempt in by_hand) == (launch.launch, False)]
+        committed = [
+            one for one in history.records.values() if (one.launch, one.attempt in by_hand) == (launch.launch, False)
+        ]
         attempts = [one for one in history.attempts.values() if one.started.launch == launch.launch]
         failed = [one for one in attempts if one.state in ("failed", "unusable", "unknown") and not was_not_sent(one)]
         if launch.status not in ("running", "interrupted"):

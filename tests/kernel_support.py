@@ -146,17 +146,17 @@ def fails(times: int, error: type[Exception] = Boom) -> Act:
     return begin
 
 
-def second_start(act: Callable[[], Any]) -> Act:
-    """Do something in the second start only."""
+def second_time(act: Callable[[], Any]) -> Act:
+    """Do something the second time only: in the second start, or in the second stop."""
     calls = 0
 
-    async def begin(_: Puppet) -> None:
+    async def at_second(_: Puppet) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
             await act()
 
-    return begin
+    return at_second
 
 
 async def last(actor: Puppet) -> None:

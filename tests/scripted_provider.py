@@ -10,7 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import anyio
 import anyio.lowlevel
@@ -118,7 +118,7 @@ class ScriptedProvider:
         self._gates: list[Gate] = []
 
     @classmethod
-    def for_task(cls, folder: Path, **options: Any) -> "ScriptedProvider":
+    def for_task(cls, folder: Path, **options: Any) -> Self:
         """Serve a corpus task: its ``world.json``, and in the first launch the failures of its ``failure.json``."""
         provider = cls(world=read_world(folder / "world.json"), **options)
         failure = json.loads((folder / "failure.json").read_text(encoding="utf-8"))

@@ -2,12 +2,7 @@
 
 import socket
 
-import anyio
-import pytest
-
 from daemon_support import premises
-from tallystick.engine.feed import BACKLOG, Feed
-from tallystick.engine.messages import Progress
 
 WIDE = """
 async def orchestrate(ctx, args):
@@ -62,18 +57,3 @@ async def test_who_does_not_read_or_goes_away_holds_nothing_up() -> None:
                 assert (await client.show(run)).calls.executed == 300
                 await daemon.stop()
         assert all("Traceback" not in line for line in daemon.log if "timeout graceful shutdown" not in line)
-
-
-async def test_a_watcher_that_falls_far_behind_is_let_go() -> None:
-    feed, line = Feed(), Progress(kind="log", at=0.0)
-    with feed.watch() as slow, feed.watch() as quick:
-        for _ in range(BACKLOG + 1):
-            feed.publish(line)
-            assert quick.receive_nowait() == line
-        assert [line async for line in slow] == [line] * BACKLOG
-        feed.publish(line)
-        assert quick.receive_nowait() == line
-        feed.close()
-        with pytest.raises(anyio.EndOfStream):
-            quick.receive_nowait()
-    assert not feed.watched

@@ -12,11 +12,11 @@ import httpx
 import msgspec
 import pytest
 import typer
-from tallystick.contract.checker import check
 
 from docs_support import DOCS, ROOT, Block, all_blocks, blocks, pages, prose
 from tallystick.cli import inputs
 from tallystick.cli.main import app
+from tallystick.contract.checker import check
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.script import read_script
 from tallystick.engine.assembly import running

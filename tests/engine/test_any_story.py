@@ -60,17 +60,15 @@ def source_of(blocks: list[Block]) -> str:
             lines.append(f"        kept.append(one{CAPABILITIES[block.capability]})")
         else:
             lines += [f"    async def branch_{at}(number):", f"        return {call}"]
-            lines.append(f"    for one in await ctx.parallel([branch_{at}(number) for number in range({block.width})]):")
+            lines.append(
+                f"    for one in await ctx.parallel([branch_{at}(number) for number in range({block.width})]):"
+            )
             lines.append(f"        kept.append(one{CAPABILITIES[block.capability]})")
     return "\n".join([*lines, "    return len(kept)", ""])
 
 
-blocks = st.builds(
-    lambda shape, capability, width: Block(shape, capability, width),
-    st.sampled_from(["loop", "fanout"]),
-    st.sampled_from(sorted(CAPABILITIES)),
-    st.integers(1, MOST),
-)
+shapes = st.sampled_from(["loop", "fanout"])
+blocks = st.tuples(shapes, st.sampled_from(sorted(CAPABILITIES)), st.integers(1, MOST)).map(lambda drawn: Block(*drawn))
 troubles = st.lists(st.tuples(st.integers(0, 3), st.integers(0, MOST), st.sampled_from(sorted(TROUBLE))), max_size=2)
 
 
@@ -292,6 +290,10 @@ async def _finishing(tasks: TaskGroup, operation: Any, *args: Any) -> None:
 
 
 AnyStory.TestCase.settings = settings(
-    max_examples=400 if LONG else 40, stateful_step_count=30 if LONG else 12, deadline=None, derandomize=not LONG, phases=[Phase.generate]
+    max_examples=400 if LONG else 40,
+    stateful_step_count=30 if LONG else 12,
+    deadline=None,
+    derandomize=not LONG,
+    phases=[Phase.generate],
 )
 TestAnyStory = AnyStory.TestCase

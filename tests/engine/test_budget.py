@@ -154,7 +154,9 @@ async def test_a_configured_price_is_what_is_reserved() -> None:
     async with witnessed(Witness(cost=30_000), policy={"estimate": 0.03}) as (engine, witness):
         report = await engine.run(TEN, limits={"budget_usd": THREE_IMAGES})
         assert (report.reason, witness.count()) == ("TS-P002", 2)
-        assert {attempt.started.reserved for attempt in (await engine.history(report.run)).attempts.values()} == {30_000}
+        assert {attempt.started.reserved for attempt in (await engine.history(report.run)).attempts.values()} == {
+            30_000
+        }
 
 
 @pytest.mark.parametrize("budget", [0, -1, float("nan"), float("inf"), 1e9])

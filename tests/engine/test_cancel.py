@@ -91,7 +91,12 @@ async def test_calls_in_flight_settle_and_commit_before_the_run_ends() -> None:
         await assert_standing(engine, run)
 
         resumed = await engine.resume(run)
-        assert (resumed.status, resumed.calls.replayed, resumed.calls.executed, witness.count()) == ("completed", 8, 8, 16)
+        assert (resumed.status, resumed.calls.replayed, resumed.calls.executed, witness.count()) == (
+            "completed",
+            8,
+            8,
+            16,
+        )
         await assert_standing(engine, run)
 
 

@@ -20,7 +20,13 @@ async def orchestrate(ctx, args):
     return len(await ctx.parallel([shot(number) for number in range(4)]))
 """
 CALL = Call(
-    nonce="", id=1, site="orchestrate.shot/#1", path=(0,), occurrence=0, capability="image.generate", payload={"prompt": "x"}
+    nonce="",
+    id=1,
+    site="orchestrate.shot/#1",
+    path=(0,),
+    occurrence=0,
+    capability="image.generate",
+    payload={"prompt": "x"},
 )
 
 
@@ -34,6 +40,7 @@ class Puppet(MemorySandbox):
         self._sent = False
 
     async def send(self, frames: Sequence[ToGuest]) -> None:
+        del frames
         if self._exit is not None:
             raise EndOfGuest("gone")
 
@@ -101,7 +108,9 @@ def call(**changes: Any) -> Call:
         ([Done(nonce="", value=1), call()], "after the guest's last word"),
     ],
 )
-async def test_a_guest_that_breaks_the_protocol_ends_its_launch_and_costs_nothing_more(frames: list[ToHost], said: str) -> None:
+async def test_a_guest_that_breaks_the_protocol_ends_its_launch_and_costs_nothing_more(
+    frames: list[ToHost], said: str
+) -> None:
     witness = Witness()
     async with witnessed(witness, driver=PuppetDriver(Acts(frames))) as (engine, _):
         report = await engine.run(SCRIPT)
@@ -173,6 +182,7 @@ async def test_a_guest_that_does_not_exit_is_killed_and_its_result_does_not_coun
 
 class NoDriver(MemoryDriver):
     async def open(self, limits: Limits, nonce: str) -> MemorySandbox:
+        del limits, nonce
         raise SandboxError("this kernel has no Landlock")
 
 
@@ -199,7 +209,9 @@ async def test_a_run_whose_actor_crashes_sends_nothing_more_and_can_be_resumed()
     class FaultyDriver(PuppetDriver):
         async def open(self, limits: Limits, nonce: str) -> MemorySandbox:
             acts, self._acts = self._acts, None
-            return await super().open(limits, nonce) if acts is None else Faulty(limits, nonce, acts, self._open.discard)
+            return (
+                await super().open(limits, nonce) if acts is None else Faulty(limits, nonce, acts, self._open.discard)
+            )
 
     frames = [call(id=number + 1, path=(number,), payload={"prompt": f"shot <{number}>"}) for number in range(4)]
     async with witnessed(driver=FaultyDriver(Acts(frames))) as (engine, witness):
@@ -209,7 +221,12 @@ async def test_a_run_whose_actor_crashes_sends_nothing_more_and_can_be_resumed()
         assert (await engine.end(run)).status == "interrupted"
         gate.release()
         resumed = await engine.resume(run)
-        assert (resumed.status, resumed.result, resumed.calls.replayed, resumed.calls.executed) == ("completed", 4, 1, 3)
+        assert (resumed.status, resumed.result, resumed.calls.replayed, resumed.calls.executed) == (
+            "completed",
+            4,
+            1,
+            3,
+        )
         assert (await engine.end(other)).status == "completed"
         assert witness.count() == 8
         await assert_standing(engine, run)

@@ -402,7 +402,12 @@ def test_a_result_completes_the_run_and_names_what_was_skipped() -> None:
     table.commit(1)
     table.launch.on_frame(Done(nonce="n", value={"a": 1}))
     ending = table.launch.ending()
-    assert (ending.status, ending.result, ending.orphans, ending.not_reached) == ("completed", {"a": 1}, (IDENTITY,), ())
+    assert (ending.status, ending.result, ending.orphans, ending.not_reached) == (
+        "completed",
+        {"a": 1},
+        (IDENTITY,),
+        (),
+    )
 
 
 def test_orphans_fail_the_run_where_the_policy_says_so() -> None:
@@ -415,7 +420,8 @@ def test_orphans_fail_the_run_where_the_policy_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "status"), [(STOP, "cancelled"), (Stop(INTERRUPTED, "m", "h"), "interrupted"), (Stop("TS-P007", "m", "h"), "stopped")]
+    ("stop", "status"),
+    [(STOP, "cancelled"), (Stop(INTERRUPTED, "m", "h"), "interrupted"), (Stop("TS-P007", "m", "h"), "stopped")],
 )
 def test_a_launch_that_is_stopped_reports_what_was_not_reached(stop: Stop, status: str) -> None:
     table = Table()
@@ -428,8 +434,16 @@ def test_a_launch_that_is_stopped_reports_what_was_not_reached(stop: Stop, statu
 @pytest.mark.parametrize(
     ("crash", "code", "said"),
     [
-        (Crash(nonce="n", kind="ValueError", text="bad", where=((3, "orchestrate"),)), "TS-R001", "ValueError at line 3 in orchestrate: bad"),
-        (Crash(nonce="n", kind="CapabilityError", text="unavailable: no", capability_error=1), "TS-R002", "unavailable: no"),
+        (
+            Crash(nonce="n", kind="ValueError", text="bad", where=((3, "orchestrate"),)),
+            "TS-R001",
+            "ValueError at line 3 in orchestrate: bad",
+        ),
+        (
+            Crash(nonce="n", kind="CapabilityError", text="unavailable: no", capability_error=1),
+            "TS-R002",
+            "unavailable: no",
+        ),
     ],
 )
 def test_a_script_that_raises_fails_the_run_with_its_line(crash: Crash, code: str, said: str) -> None:
@@ -454,7 +468,9 @@ def test_a_script_that_raises_fails_the_run_with_its_line(crash: Crash, code: st
         (None, Exit(cause="cpu", signal=24), "TS-R005"),
     ],
 )
-def test_how_a_guest_exits_is_judged_with_what_it_said(last: Done | Crash | None, exit_: Exit, code: str | None) -> None:
+def test_how_a_guest_exits_is_judged_with_what_it_said(
+    last: Done | Crash | None, exit_: Exit, code: str | None
+) -> None:
     table = Table()
     if last is not None:
         table.launch.on_frame(last)

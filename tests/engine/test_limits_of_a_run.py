@@ -120,7 +120,13 @@ async def test_limits_can_be_changed_on_resume(less: dict[str, Any], enough: dic
 
 @pytest.mark.parametrize(
     ("payload", "named"),
-    [({"prompt": 1}, "prompt"), ({}, "prompt"), ({"prompt": "x", "size": "big"}, "size"), ({"prompt": "x", "colour": 1}, "colour"), ([], "payload")],
+    [
+        ({"prompt": 1}, "prompt"),
+        ({}, "prompt"),
+        ({"prompt": "x", "size": "big"}, "size"),
+        ({"prompt": "x", "colour": 1}, "colour"),
+        ([], "payload"),
+    ],
 )
 async def test_a_payload_against_the_schema_is_a_failed_call_without_an_attempt(payload: object, named: str) -> None:
     async with witnessed() as (engine, witness):
@@ -155,7 +161,9 @@ async def test_the_wall_clock_ends_a_launch_after_what_is_in_flight_has_settled(
         await assert_standing(engine, run)
 
 
-@pytest.mark.parametrize("limits", [{"concurrency": 0}, {"max_calls": 0}, {"wall_clock": 0}, {"wall_clock": float("nan")}])
+@pytest.mark.parametrize(
+    "limits", [{"concurrency": 0}, {"max_calls": 0}, {"wall_clock": 0}, {"wall_clock": float("nan")}]
+)
 async def test_a_limit_that_is_none_is_refused_before_anything_starts(limits: dict[str, object]) -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError):
@@ -163,7 +171,10 @@ async def test_a_limit_that_is_none_is_refused_before_anything_starts(limits: di
         assert (witness.disk.events, witness.count()) == ([], 0)
 
 
-@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": 1 << 63}, {"latency": -1.0}, {"latency": float("nan")}, {"faults": ("image.generate",)}])
+@pytest.mark.parametrize(
+    "options",
+    [{"seed": -1}, {"seed": 1 << 63}, {"latency": -1.0}, {"latency": float("nan")}, {"faults": ("image.generate",)}],
+)
 async def test_a_demand_that_cannot_be_met_is_refused_before_anything_starts(options: dict[str, object]) -> None:
     async with witnessed() as (engine, witness):
         with pytest.raises(UsageError):

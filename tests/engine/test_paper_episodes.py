@@ -170,9 +170,12 @@ async def test_s1_a_committed_payload_that_was_edited_is_stopped_by_its_digest()
 
 
 async def test_s1_a_committed_result_is_superseded_by_an_appended_call() -> None:
-    superseded = SEQUENCE.replace("    return [first, *rest]", """\
+    superseded = SEQUENCE.replace(
+        "    return [first, *rest]",
+        """\
     night = await ctx.run("image.generate", {"prompt": "a kiln at night"})
-    return [night, *rest]""")
+    return [night, *rest]""",
+    )
     async with witnessed() as (engine, witness):
         witness.fail("image.generate", 4, "invalid_request", "400")
         failed = await engine.run(SEQUENCE, {"shots": ["clay", "wheel", "glaze"]})

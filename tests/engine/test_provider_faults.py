@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from engine_witness import Witness, assert_standing, witnessed
-from scripted_provider import Sample
 from tallystick.engine.outcomes import TEXT_LIMIT, raised, sound
 from tallystick.kernel import ManualClock
-from tallystick.providers.protocol import Blob, Outcome, Refused, Succeeded, Unknown, Unusable
+from tallystick.providers.protocol import Blob, Outcome, Refused, Sample, Succeeded, Unknown, Unusable
 
 IMAGE = """
 async def orchestrate(ctx, args):
@@ -37,7 +36,8 @@ class Faulty(Witness):
         instead, self.instead = self.instead, outcome
         if isinstance(instead, Exception):
             raise instead
-        return instead
+        answer: Outcome = instead
+        return answer
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ async def test_a_read_only_call_without_an_outcome_is_unavailable() -> None:
     async with witnessed(Faulty(RuntimeError("out of paper"))) as (engine, witness):
         report = await engine.run(TEXT)
         kind, text = report.result
-        assert (report.status, kind) == ("completed", "unavailable")
+        assert (report.status, kind, witness.count()) == ("completed", "unavailable", 1)
         assert "RuntimeError: out of paper" in text
 
 
@@ -98,7 +98,16 @@ async def test_a_provider_that_hangs_is_given_up_after_its_time(script: str, cap
 
 @pytest.mark.parametrize(
     "result",
-    [None, [], "text", {"text": 1, "data": None}, {"text": "x"}, {1: "x"}, {"text": "x", "data": {1, 2}}, {"text": "x", "data": object()}],
+    [
+        None,
+        [],
+        "text",
+        {"text": 1, "data": None},
+        {"text": "x"},
+        {1: "x"},
+        {"text": "x", "data": {1, 2}},
+        {"text": "x", "data": object()},
+    ],
     ids=repr,
 )
 async def test_an_answer_that_is_no_result_is_unusable_and_kept(result: Any) -> None:

@@ -34,7 +34,9 @@ def crash(store: RefusingStore, gate: Gate) -> None:
     gate.release()
 
 
-async def crashed_in_the_fanout(witness: Witness, script: str = SCRIPT, containing: str = "<2>", answered: int = 4) -> str:
+async def crashed_in_the_fanout(
+    witness: Witness, script: str = SCRIPT, containing: str = "<2>", answered: int = 4
+) -> str:
     """Run until one call is in flight and the others are answered and committed, then crash."""
     store = RefusingStore(witness.disk)
     async with witnessed(witness, store=store) as (engine, _):
@@ -135,7 +137,10 @@ async def test_a_run_in_the_queue_at_an_orderly_stop_goes_on_at_the_next_start()
 async def test_calls_that_outlast_the_drain_are_unresolved_and_not_lost() -> None:
     clock = ManualClock()
     witness = Witness()
-    async with anyio.create_task_group() as tasks, witnessed(witness, clock=clock, daemon={"drain": 5.0}) as (engine, _):
+    async with (
+        anyio.create_task_group() as tasks,
+        witnessed(witness, clock=clock, daemon={"drain": 5.0}) as (engine, _),
+    ):
         gate = witness.hold(containing="<2>")
         run = await engine.submit(SCRIPT)
         await gate.reached()

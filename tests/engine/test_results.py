@@ -114,7 +114,9 @@ async def test_artifacts_replay_as_the_same_references_to_the_same_bytes() -> No
         for one in first.result:
             data = store.get_file(one["$artifact"].removeprefix("sha256:"))
             assert (len(data), one["media_type"]) == (one["bytes"], "image/png")
-        kept = [file.sha256 for record in (await engine.history(first.run)).records.values() for file in record.artifacts]
+        kept = [
+            file.sha256 for record in (await engine.history(first.run)).records.values() for file in record.artifacts
+        ]
         assert [f"sha256:{sha}" for sha in kept] == [one["$artifact"] for one in first.result]
         assert witness.hits[1].payload["image"] == first.result[0]
         await assert_standing(engine, first.run)
@@ -134,14 +136,20 @@ async def test_a_take_is_another_sample_and_replays_as_itself() -> None:
     async with witnessed() as (engine, witness):
         first = await engine.run(TAKES)
         assert len(set(first.result)) == 3
-        assert [record.take for record in (await engine.history(first.run)).records.values()] == [None, "second", "third"]
+        assert [record.take for record in (await engine.history(first.run)).records.values()] == [
+            None,
+            "second",
+            "third",
+        ]
         again = await engine.resume(first.run)
         assert (again.result, again.calls.replayed, witness.count()) == (first.result, 3, 3)
         await assert_standing(engine, first.run)
 
 
 async def test_another_take_at_a_committed_identity_is_stopped() -> None:
-    named = TAKES.replace("async def orchestrate", 'NAME = "second"\n\n\nasync def orchestrate').replace('take="second"', "take=NAME")
+    named = TAKES.replace("async def orchestrate", 'NAME = "second"\n\n\nasync def orchestrate').replace(
+        'take="second"', "take=NAME"
+    )
     async with witnessed() as (engine, witness):
         run = (await engine.run(named)).run
         other = named.replace('NAME = "second"', 'NAME = "another"')
@@ -174,7 +182,9 @@ async def test_whatever_a_script_returns_is_its_result(value: Any) -> None:
 
 async def test_what_is_no_data_is_no_result() -> None:
     async with witnessed() as (engine, witness):
-        report = await engine.run(TEXT.replace('return [len(text["text"]), text["text"][-3:], image["width"]]', "return {*text}"))
+        report = await engine.run(
+            TEXT.replace('return [len(text["text"]), text["text"][-3:], image["width"]]', "return {*text}")
+        )
         assert (report.status, report.result, report.calls.executed) == ("failed", None, 2)
         assert report.error is not None
         assert "sorted(" in report.error.message

@@ -59,7 +59,11 @@ async def test_a_side_effect_stops_the_run_and_is_named_with_its_handle() -> Non
         run = await stopped_at_the_clip(engine, witness)
         report = await assert_standing(engine, run)
         (attempt,) = report.unresolved
-        assert (str(attempt.identity), attempt.state, attempt.text) == ("orchestrate/#2 [] 0", "unresolved", LOST.reason)
+        assert (str(attempt.identity), attempt.state, attempt.text) == (
+            "orchestrate/#2 [] 0",
+            "unresolved",
+            LOST.reason,
+        )
         assert (attempt.job, attempt.effect_key, attempt.cost_usd) == ("job-17", witness.hits[1].key, None)
         assert attempt.reserved_usd == 0.5
         assert report.error is not None
@@ -90,7 +94,10 @@ async def test_proceed_goes_on_up_to_it_and_stops_there_without_a_call() -> None
 async def test_a_held_site_may_not_be_changed_moved_or_removed() -> None:
     async with witnessed() as (engine, witness):
         run = await stopped_at_the_clip(engine, witness)
-        for candidate in (TWO.replace('"duration_s": 4', '"duration_s": 5'), TWO.replace("    clip =", "    if True:\n        clip =")):
+        for candidate in (
+            TWO.replace('"duration_s": 4', '"duration_s": 5'),
+            TWO.replace("    clip =", "    if True:\n        clip ="),
+        ):
             with pytest.raises(GateStoppedError) as stopped:
                 await engine.resume(run, candidate, proceed=True)
             assert [(one.site, one.kind) for one in stopped.value.details] == [("orchestrate/#2", "unresolved_moved")]
@@ -233,7 +240,12 @@ async def test_an_unusable_answer_replays_as_the_same_error_until_it_is_settled(
         witness.calm()
         for _ in range(2):
             again = await engine.resume(first.run)
-            assert (again.status, again.result, again.calls.replayed, witness.count()) == ("completed", first.result, 1, 1)
+            assert (again.status, again.result, again.calls.replayed, witness.count()) == (
+                "completed",
+                first.result,
+                1,
+                1,
+            )
         await assert_standing(engine, first.run)
 
         attempt = (await engine.history(first.run)).attempts[1]

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from kernel_support import Boom, Do, Puppet, beside, fails, forever, give, last, puppet, second_start, stage, throw
+from kernel_support import Boom, Do, Puppet, beside, fails, forever, give, last, puppet, second_time, stage, throw
 from tallystick.kernel import (
     ActorDiedError,
     ActorStoppedError,
@@ -117,7 +117,7 @@ async def test_in_one_for_all_a_crash_during_the_recovery_begins_it_anew() -> No
         first.ref.tell(throw(Boom("again")))
         await anyio.sleep_forever()
 
-    second = puppet("b", log, begin=second_start(crash_the_first))
+    second = puppet("b", log, begin=second_time(crash_the_first))
     async with stage(first, second, strategy="one_for_all") as on:
         log.clear()
         first.ref.tell(throw(Boom()))
@@ -198,7 +198,7 @@ async def test_a_child_stopped_in_the_middle_of_its_restart_does_not_hold_up_its
     async def never() -> None:
         await anyio.sleep_forever()
 
-    children = puppet("a", log), puppet("b", log, begin=second_start(never), shutdown=1), puppet("c", log)
+    children = puppet("a", log), puppet("b", log, begin=second_time(never), shutdown=1), puppet("c", log)
     async with stage(*children, strategy="one_for_all") as on, beside() as start:
         children[0].ref.tell(throw(Boom()))
         await on.clock.advance(0.1)
@@ -209,6 +209,31 @@ async def test_a_child_stopped_in_the_middle_of_its_restart_does_not_hold_up_its
         assert stopped.value is True
         assert log == ["+c"]
         assert on.statuses == {"a": "running", "c": "running"}
+
+
+async def test_a_crash_in_the_moment_a_sibling_fails_to_restart_leaves_nobody_out() -> None:
+    ready, release = anyio.Event(), anyio.Event()
+
+    async def end_slowly() -> None:
+        await release.wait()
+        await anyio.lowlevel.checkpoint()
+
+    async def fail_late() -> None:
+        await ready.wait()
+        await release.wait()
+        raise Boom
+
+    first, third = puppet("a", end=second_time(end_slowly)), puppet("c", begin=second_time(fail_late))
+    async with stage(first, puppet("b"), third, puppet("d"), strategy="one_for_all") as on:
+        first.ref.tell(throw(Boom()))
+        await on.clock.advance(0.1)
+        first.ref.tell(throw(Boom()))
+        await on.clock.advance(0)
+        ready.set()
+        await on.clock.advance(0)
+        release.set()
+        await on.clock.advance(1)
+        assert on.statuses == {"a": "running", "b": "running", "c": "running", "d": "running"}
 
 
 async def test_a_crash_in_the_moment_a_recovery_begins_leaves_nobody_out() -> None:
@@ -342,7 +367,7 @@ async def test_a_stop_while_a_child_is_being_restarted_waits_for_it_and_starts_n
     async def slow() -> None:
         await release.wait()
 
-    children = puppet("a", log), puppet("b", log, begin=second_start(slow)), puppet("c", log)
+    children = puppet("a", log), puppet("b", log, begin=second_time(slow)), puppet("c", log)
     async with beside() as start, stage(*children, strategy="one_for_all") as on:
         children[0].ref.tell(throw(Boom()))
         await on.clock.advance(0.1)

@@ -81,7 +81,7 @@ def committed_source(client: Client, run: str) -> NamedSource:
 
 
 def _explain(error: RefusedError, new: NamedSource | None, committed: Callable[[], NamedSource] | None) -> None:
-    if error.code == "TS-A001" and error.details:
+    if error.code == "TS-A001" and isinstance(error.details, list):
         note(reports.attempts(msgspec.convert(error.details, tuple[AttemptReport, ...])))
         return
     violations, counterexamples = findings.from_details(error.details, error.code)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from tallystick.contract.scopes import Step, Steps
+
 Number: TypeAlias = int | float
 """An integer, or an infinity: INF is "no bound", NEVER is the bound of what never happens."""
 
@@ -24,16 +26,11 @@ class Measure(Enum):
 
     __hash__ = object.__hash__  # members are single: their identity will do, at a tenth of the cost
 
-    LENGTH = "length"
+    LENGTH = "the length"
     SHORTNESS = "the length, negated"
     UPPER = "the value"
     LOWER = "the value, negated"
     UNORDERED = "1 for a set"
-
-    @property
-    def negated(self) -> "Measure":
-        """The measure of the negated quantity."""
-        return _NEGATED[self]
 
 
 _NEGATED = {
@@ -45,15 +42,42 @@ _NEGATED = {
 }
 
 
+class Aspect(NamedTuple):
+    """What is asked of a value: a measure of what lies at ``path`` inside it."""
+
+    measure: Measure
+    path: Steps = ()
+
+    @property
+    def negated(self) -> "Aspect":
+        """The same with the negated quantity."""
+        return Aspect(_NEGATED[self.measure], self.path)
+
+    def of(self, measure: Measure) -> "Aspect":
+        """Return the same with another measure."""
+        return Aspect(measure, self.path)
+
+    def under(self, *steps: Step) -> "Aspect":
+        """Return what is asked of a value that holds this one behind ``steps``."""
+        return Aspect(self.measure, (*steps, *self.path))
+
+    def inside(self, steps: int = 1) -> "Aspect":
+        """Return what is asked of the value that lies behind the first steps of the path."""
+        return Aspect(self.measure, self.path[steps:])
+
+
+LENGTH, SHORTNESS, UPPER, LOWER, UNORDERED = map(Aspect, Measure)
+
+
 def plus(left: Number, right: Number) -> Number:
     """Add two bounds; what never happens stays so."""
-    if left == NEVER or right == NEVER:
+    if NEVER in {left, right}:
         return NEVER
     return clamped(left + right)
 
 
 def times(left: Number, right: Number) -> Number:
-    """Multiply two counts, neither negative."""
+    """Multiply two counts."""
     return 0 if left <= 0 or right <= 0 else clamped(left * right)
 
 
@@ -75,9 +99,10 @@ class Effect(NamedTuple):
         """Whether the result does not depend on ``x``."""
         return self.gain == NEVER
 
-    def apply(self, number: Number) -> Number:
-        """Return the bound after this, from the one before."""
-        return max(plus(number, self.gain), self.base)
+    @property
+    def bound(self) -> Number:
+        """The constant, INF if there is none."""
+        return self.base if self.gain == NEVER else INF
 
     def then(self, after: "Effect") -> "Effect":
         """Return the effect of this, and ``after`` behind it."""
@@ -102,7 +127,8 @@ class Effect(NamedTuple):
         """Return the sum of two bounds, of which at most one may depend on ``x``."""
         if not self.is_constant and not other.is_constant:
             return UNBOUNDED
-        return Effect(max(plus(self.gain, other.base), plus(other.gain, self.base)), plus(self.base, other.base))
+        gain = max(plus(self.gain, other.base), plus(other.gain, self.base))
+        return Effect(gain, plus(self.base, other.base))
 
     def least(self, other: "Effect") -> "Effect":
         """Return a bound of whichever of the two is smaller."""
@@ -118,11 +144,11 @@ NOTHING = Effect(0, NEVER)
 UNBOUNDED = Effect(NEVER, INF)
 
 
-def known(effect: Effect, measure: Measure) -> Effect:
-    """Return the effect as an answer to ``measure``: what nothing is known of is not taken for a set."""
-    return Effect(effect.gain, NEVER) if measure is Measure.UNORDERED and effect.base == INF else effect
-
-
 def constant(number: Number) -> Effect:
     """Return the effect that makes the bound ``number``, whatever it was."""
     return Effect(NEVER, number)
+
+
+def as_answer(effect: Effect, aspect: Aspect) -> Effect:
+    """Return the effect as an answer to what was asked: what nothing is known of is not taken for a set."""
+    return Effect(effect.gain, NEVER) if aspect.measure is Measure.UNORDERED and effect.base == INF else effect

@@ -16,6 +16,7 @@ from tallystick.contract.bounds_callers import Reference
 from tallystick.contract.bounds_effect import INF, Number, plus, times
 from tallystick.contract.scopes import Kind, Place, Scope
 from tallystick.contract.source import Level
+from tallystick.contract.survey import method_of
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
@@ -41,7 +42,7 @@ class Paths:
             and isinstance(call.args[0], ast.Dict)
             and all(isinstance(key, ast.Constant) for key in call.args[0].keys)
             for call in self._places
-            if _method(call) == "dag"
+            if method_of(call) == "dag"
         )
 
     def routes(
@@ -145,14 +146,14 @@ class Paths:
         place = self._places[fanout]
         outer: dict[Shape, Number] = defaultdict(int)
         self._count(outer, fanout, place)
-        race = _method(fanout) == "race"
+        race = method_of(fanout) == "race"
         for shape, count in outer.items():
             if shape == _ANYWHERE:
                 self._add(counts, _ANYWHERE, count)
                 continue
             inner = (*shape, f"race {id(fanout)}" if race else level)
             known = self._routes.get(inner, (fanout, 0))[1]
-            self._routes[inner] = (fanout, max(known, self._bounds.width(fanout, place)))
+            self._routes[inner] = (fanout, max(known, self._bounds.fanouts.width(fanout, place)))
             self._add(counts, inner, 1 if race else count)
 
     def _add(self, counts: dict[Shape, Number], shape: Shape, count: Number) -> None:
@@ -165,7 +166,7 @@ class Paths:
         if name is None or scope is not place.function:
             return
         uses = [use for _, use in self._bounds.survey.uses.get(name, ()) if use.scope.resolve(name) is scope]
-        if uses and all(use.fanout is not None and _method(use.fanout) in {"parallel", "race"} for use in uses):
+        if uses and all(use.fanout is not None and method_of(use.fanout) in {"parallel", "race"} for use in uses):
             yield from {use.fanout for use in uses if use.fanout is not None}
 
     def _kept_in(self, call: ast.Call, place: Place) -> str | None:
@@ -205,7 +206,3 @@ def _handed_on(value: ast.expr) -> Iterator[ast.expr]:
                 waiting += (node.body, node.orelse)
             case ast.Starred():
                 waiting.append(node.value)
-
-
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""

@@ -6,12 +6,12 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_effect import INF, Measure, Number, plus
+from tallystick.contract.bounds_effect import INF, LOWER, UPPER, Measure, Number, plus
+from tallystick.contract.bounds_outcome import Query
 from tallystick.contract.scopes import Place
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
-    from tallystick.contract.bounds_flow import Query
 
 _INVERTED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
@@ -37,9 +37,9 @@ class Limits:
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
 
-    def mentions(self, test: ast.expr, query: "Query") -> bool:
+    def mentions(self, test: ast.expr, query: Query) -> bool:
         """Whether a condition compares or tests the query's variable."""
-        if query.path or query.measure is Measure.UNORDERED:
+        if query.aspect.path or query.aspect.measure is Measure.UNORDERED:
             return False
         match test:
             case ast.BoolOp():
@@ -50,11 +50,11 @@ class Limits:
                 return any(_names(side, query) for side in (test.left, *test.comparators))
         return _names(test, query)
 
-    def limit(self, test: ast.expr, query: "Query", place: Place, *, holds: bool) -> Number:
+    def limit(self, test: ast.expr, query: Query, place: Place, *, holds: bool) -> Number:
         """Return a bound of the query from a condition that holds at ``place``, or does not; INF if it says none."""
+        if query.aspect.path or query.aspect.measure is Measure.UNORDERED:
+            return INF
         match test:
-            case _ if query.path or query.measure is Measure.UNORDERED:
-                return INF
             case ast.UnaryOp(op=ast.Not()):
                 return self.limit(test.operand, query, place, holds=not holds)
             case ast.BoolOp():
@@ -70,12 +70,12 @@ class Limits:
                     for left, op, right in zip(sides, test.ops, sides[1:], strict=False)
                 )
         if self._is_subject(test, query) or _is_name(test, query):
-            return self._truth(query, place, holds=holds)
+            return self._truth(query, holds=holds)
         return INF
 
-    def _truth(self, query: "Query", place: Place, *, holds: bool) -> Number:
+    def _truth(self, query: Query, *, holds: bool) -> Number:
         """Return what truth says: a list that is true has an item, one that is not has none."""
-        match query.measure:
+        match query.aspect.measure:
             case Measure.SHORTNESS:
                 return -1 if holds else 0
             case Measure.LENGTH:
@@ -83,7 +83,7 @@ class Limits:
         return -1 if holds and self._bounds.single_steps.get(query, INF) <= 0 else INF
 
     def _compared(
-        self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr, query: "Query", place: Place
+        self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr, query: Query, place: Place
     ) -> Number:
         limit: Number = INF
         for subject, compared, other in ((left, operator, right), (right, _MIRRORED.get(operator), left)):
@@ -91,24 +91,24 @@ class Limits:
                 limit = min(limit, self._bound_by(compared, other, query, place))
         return limit
 
-    def _bound_by(self, operator: type[ast.cmpop], other: ast.expr, query: "Query", place: Place) -> Number:
+    def _bound_by(self, operator: type[ast.cmpop], other: ast.expr, query: Query, place: Place) -> Number:
         """Return a bound of the measure where ``subject operator other`` holds."""
-        upward = query.measure in {Measure.LENGTH, Measure.UPPER}
+        upward = query.aspect.measure in {Measure.LENGTH, Measure.UPPER}
         strict, loose = (ast.Lt, ast.LtE) if upward else (ast.Gt, ast.GtE)
-        measure = Measure.UPPER if upward else Measure.LOWER
+        aspect = UPPER if upward else LOWER
         if operator is ast.NotEq and query in self._bounds.single_steps:
             exact = self._bounds.exactly(other, place)
             if exact is not None and self._bounds.single_steps[query] <= (exact if upward else -exact):
                 operator = strict
         if operator is strict:
-            return plus(self._bounds.number(other, place, measure), -1)
+            return plus(self._bounds.number(other, place, aspect), -1)
         if operator in {loose, ast.Eq}:
-            return self._bounds.number(other, place, measure)
+            return self._bounds.number(other, place, aspect)
         return INF
 
-    def _is_subject(self, expression: ast.expr, query: "Query") -> bool:
+    def _is_subject(self, expression: ast.expr, query: Query) -> bool:
         """Whether an expression is the query's quantity itself: the name, or the ``len`` of it."""
-        if query.measure in {Measure.UPPER, Measure.LOWER}:
+        if query.aspect.measure in {Measure.UPPER, Measure.LOWER}:
             return _is_name(expression, query)
         match expression:
             case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
@@ -116,13 +116,13 @@ class Limits:
         return False
 
 
-def _is_name(expression: ast.expr, query: "Query") -> bool:
+def _is_name(expression: ast.expr, query: Query) -> bool:
     if isinstance(expression, ast.NamedExpr):
         expression = expression.target
     return isinstance(expression, ast.Name) and expression.id == query.name
 
 
-def _names(expression: ast.expr, query: "Query") -> bool:
+def _names(expression: ast.expr, query: Query) -> bool:
     match expression:
         case ast.Call(args=[argument]):
             return _is_name(argument, query)

@@ -17,10 +17,11 @@ from tallystick.contract.report import Facts, FanoutFact, LoopFact, Report
 from tallystick.contract.rules import RULES
 from tallystick.contract.rules.rule import Evidence, Rule
 from tallystick.contract.scopes import COMPREHENSIONS, Place
-from tallystick.contract.sites import collect_sites
 from tallystick.contract.script import ScriptSyntaxError, read_script
+from tallystick.contract.sites import collect_sites
 from tallystick.contract.source import Level, Span, Violation
-from tallystick.contract.survey import FANOUTS, Survey, survey
+from tallystick.contract.survey import FANOUTS, Survey
+from tallystick.contract.survey_walk import survey
 
 _LOOPS: dict[type[ast.AST], str] = {
     ast.For: "for",
@@ -28,6 +29,14 @@ _LOOPS: dict[type[ast.AST], str] = {
     ast.While: "while",
     **dict.fromkeys(COMPREHENSIONS, "comprehension"),
 }
+
+_TOO_DEEP = Violation(
+    "R00",
+    "error",
+    Span(1, 0, 1, 0),
+    "the statements of the script are nested too deep, or its chains of elif are too long, to be judged",
+    "move inner blocks into functions, and long chains of elif into a dict",
+)
 
 
 def check(
@@ -45,7 +54,10 @@ def check(
     except ScriptSyntaxError as error:
         return _refused(source, error.violation)
     sites = {found.node: found.site for found in script.nodes}
-    violations, facts = check_tree(script.tree, script.positions, sites, envelope, catalogue)
+    try:
+        violations, facts = check_tree(script.tree, script.positions, sites, envelope=envelope, catalogue=catalogue)
+    except RecursionError:  # within the limits of the parser, but not of what looks closer
+        return Report((_TOO_DEEP,), Facts(), None)
     return Report(violations, facts, script.with_bounds(facts.bounds, facts.routes))
 
 
@@ -53,6 +65,7 @@ def check_tree(
     tree: ast.Module,
     positions: SourceMap,
     sites: Mapping[ast.Call, str],
+    *,
     envelope: Envelope | None = None,
     catalogue: Mapping[str, CapabilitySpec] | None = None,
     rules: Sequence[Rule] = RULES,
@@ -114,7 +127,7 @@ def _facts(found: Survey, bounds: Bounds, positions: SourceMap, sites: Mapping[a
     for node, place in found.context_calls:
         method = node.func.attr
         if method in FANOUTS:
-            fanouts.append(FanoutFact(method, positions.span(node), _known(bounds.width(node, place))))
+            fanouts.append(FanoutFact(method, positions.span(node), _known(bounds.fanouts.width(node, place))))
         elif method == "run":
             calls[_capability(node)] += 1
         if node in sites:

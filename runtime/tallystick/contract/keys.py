@@ -14,7 +14,7 @@ EFFECT_KEY_SCHEME = "k1"
 SEED_SCHEME = "n1"
 
 
-def effect_key(secret: bytes, run: str, identity: Identity, capability: str, digest: str, decisions: int) -> str:
+def effect_key(secret: bytes, run: str, identity: Identity, *, capability: str, digest: str, decisions: int) -> str:
     """Return the idempotency key of one logical call, 40 hex digits (contract.md, section 6.2).
 
     Args:

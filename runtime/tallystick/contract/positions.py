@@ -16,10 +16,21 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 class Located(Protocol):
     """A node of a syntax tree that knows where it stands: lines from 1, columns in bytes from 0."""
 
-    lineno: int
-    col_offset: int
-    end_lineno: int | None
-    end_col_offset: int | None
+    @property
+    def lineno(self) -> int:
+        """The line it begins on."""
+
+    @property
+    def col_offset(self) -> int:
+        """The column it begins at."""
+
+    @property
+    def end_lineno(self) -> int | None:
+        """The line it ends on."""
+
+    @property
+    def end_col_offset(self) -> int | None:
+        """The column just behind it."""
 
 
 class SourceMap:

@@ -17,7 +17,7 @@ class LoopFact(msgspec.Struct, frozen=True):
 
 
 class FanoutFact(msgspec.Struct, frozen=True):
-    """A ``ctx.parallel``, ``pipeline``, ``dag`` or ``race``, and how wide it is at most; None where no bound is proved."""
+    """A ``parallel``, ``pipeline``, ``dag`` or ``race``, and how wide it is at most; None where no bound is proved."""
 
     kind: str
     span: Span

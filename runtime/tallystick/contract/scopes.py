@@ -7,6 +7,7 @@ around a call, branches before a use and the function itself are read off that c
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
@@ -104,11 +105,11 @@ class Block:
     """A list of statements, and where it belongs.
 
     ``role`` is the field of the owner that it is (``body``, ``orelse``, ``handler``, ``case``, ``finalbody``), or
-    ``test`` for the condition of a ``while``, which is evaluated once a round. ``part`` is the handler or case.
-    ``owner`` is None at the top of a function and of the module.
+    ``test`` for the condition of a ``while``, which is evaluated once a round. ``owner`` is None at the top of a
+    function and of the module.
     """
 
-    __slots__ = ("owner", "part", "role", "scope", "statements")
+    __slots__ = ("owner", "role", "scope", "statements")
 
     def __init__(
         self,
@@ -116,15 +117,14 @@ class Block:
         scope: Scope,
         owner: "Place | None",
         role: str = "body",
-        part: ast.excepthandler | ast.match_case | None = None,
     ) -> None:
         self.statements = statements
         self.scope = scope
         self.owner = owner
         self.role = role
-        self.part = part
 
 
+@dataclass(slots=True, eq=False)
 class Place:
     """Where an expression is evaluated.
 
@@ -136,16 +136,11 @@ class Place:
         fanout: the ``ctx.parallel``, ``pipeline``, ``dag`` or ``race`` that it is handed to as (part of) an argument.
     """
 
-    __slots__ = ("block", "fanout", "index", "outer", "scope")
-
-    def __init__(
-        self, scope: Scope, block: Block, index: int, outer: "Place | None" = None, fanout: ast.Call | None = None
-    ) -> None:
-        self.scope = scope
-        self.block = block
-        self.index = index
-        self.outer = outer
-        self.fanout = fanout
+    scope: Scope
+    block: Block
+    index: int
+    outer: "Place | None" = None
+    fanout: ast.Call | None = None
 
     @property
     def statement(self) -> ast.stmt | None:
@@ -194,11 +189,12 @@ class Place:
                 yield statement
 
 
+@dataclass(slots=True, eq=False)
 class Definition:
     """One way in which a name gets its value, or in which its object changes.
 
     Attributes:
-        name: the name.
+        name: the name; empty for a change to something that no name holds directly.
         kind: how.
         place: where it happens.
         node: the statement, call or parameter itself, for its position.
@@ -206,14 +202,9 @@ class Definition:
         path: the steps from that expression's value to the name's.
     """
 
-    __slots__ = ("kind", "name", "node", "path", "place", "value")
-
-    def __init__(
-        self, name: str, kind: Kind, place: Place, node: ast.AST, value: ast.expr | None = None, path: Steps = ()
-    ) -> None:
-        self.name = name
-        self.kind = kind
-        self.place = place
-        self.node = node
-        self.value = value
-        self.path = path
+    name: str
+    kind: Kind
+    place: Place
+    node: ast.AST
+    value: ast.expr | None = None
+    path: Steps = ()

@@ -34,7 +34,9 @@ class ReviewScript(Request[Review], frozen=True):
 
 
 class GateActor(Actor[ReviewScript]):
-    """Answers reviews."""
+    """Answers reviews. Whatever goes wrong with one is its asker's answer, so that no live run is restarted with it."""
+
+    answers = (Exception,)
 
     def __init__(self, catalogue: Mapping[str, CapabilitySpec]) -> None:
         super().__init__()
@@ -45,7 +47,11 @@ class GateActor(Actor[ReviewScript]):
         return await anyio.to_thread.run_sync(self._review, message)
 
     def _review(self, message: ReviewScript) -> Review:
-        report = check(message.source, message.envelope, self._catalogue)
+        try:
+            report = check(message.source, message.envelope, self._catalogue)
+        except SystemError:
+            # CPython up to 3.12 loses count of its depth when a finalizer parses something in the midst of a parse.
+            report = check(message.source, message.envelope, self._catalogue)
         if not report.valid or report.script is None:
             return Review(report, None, None)
         verdict = gate(message.frozen, report.script, message.retired) if message.frozen is not None else None

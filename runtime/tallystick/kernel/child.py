@@ -156,12 +156,12 @@ class Cell:
         """
         self.status = "starting"
         started: Reply = asyncio.get_running_loop().create_future()
+        scope = self._scope
         tasks.start_soon(self._run, started)
         try:
             await started
         except get_cancelled_exc_class():
-            self.wanted = False
-            self._scope.cancel()
+            scope.cancel()
             raise
 
     def await_restart(self) -> None:
@@ -225,7 +225,7 @@ class Cell:
             error = self._life.error
             failed = StartError(self.path, f"{type(error).__name__}: {error}" if error else "it was stopped first")
             failed.__cause__ = error
-            came_up = started.done()
+            came_up = started.done() and not started.cancelled()  # cancelled: whoever did it takes care of the child
             reject(started, failed)
         if came_up and self.wanted:
             self._ended(self, error)

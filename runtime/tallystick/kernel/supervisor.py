@@ -248,7 +248,7 @@ class Supervisor(Actor[Control]):
                 try:
                     await cell.start(self._life.tasks)
                 except StartError as error:
-                    if cell.wanted and not moot():
+                    if cell.wanted:
                         self._child_ended(cell, error)
                         return
 

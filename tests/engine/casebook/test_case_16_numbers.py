@@ -1,5 +1,7 @@
 """Casebook 16: 1024 or 1024.0 - one documented rule for numbers, the same everywhere, and never a second paid hit."""
 
+from pathlib import Path
+
 import pytest
 
 from engine_witness import Witness, assert_diverges, assert_standing, witnessed
@@ -63,16 +65,21 @@ async def test_a_committed_image_is_neither_served_nor_paid_again_for_another_ty
         await assert_standing(engine, run)
 
 
-async def test_a_payload_keeps_its_digest_from_the_guest_to_the_store_and_back(tmp_path) -> None:
+async def test_a_payload_keeps_its_digest_from_the_guest_to_the_store_and_back(tmp_path: Path) -> None:
     """Through a real guest's frames and the log on disk, closed and opened again; an unchanged script replays."""
     value = "[1024, 1024.0, True, -0.0, 1e2, 0.1 + 0.2, 2**53 + 1, None, 5e-324, [], {}]"
-    payload = {"prompt": "measure", "schema": {"size": [1024, 1024.0, True, -0.0, 1e2, 0.1 + 0.2, 2**53 + 1, None, 5e-324, [], {}]}}
+    payload = {
+        "prompt": "measure",
+        "schema": {"size": [1024, 1024.0, True, -0.0, 1e2, 0.1 + 0.2, 2**53 + 1, None, 5e-324, [], {}]},
+    }
     witness = Witness()
-    for launch in (1, 2):
+    run = ""
+    for _ in range(2):
         async with witnessed(witness, store=LmdbStore(tmp_path), driver=LockedDriver()) as (engine, _):
-            report = await (engine.run(SCRIPT.format(value=value)) if launch == 1 else engine.resume(report.run))
+            report = await (engine.resume(run) if run else engine.run(SCRIPT.format(value=value)))
             assert (report.status, witness.count()) == ("completed", 1)
-            (attempt,) = (await engine.history(report.run)).attempts.values()
+            run = report.run
+            (attempt,) = (await engine.history(run)).attempts.values()
             assert attempt.started.digest == digest(attempt.started.payload) == digest(payload)
             assert digest(witness.hits[0].payload) == attempt.started.digest
     assert report.calls.replayed == 1

@@ -63,7 +63,9 @@ async def test_a_committed_null_never_becomes_a_non_finite_number(rewritten: str
     async with witnessed() as (engine, witness):
         first = await engine.run(computed.format(schema='{"strength": None}', value="{}"), True)
         assert first.status == "completed"
-        again = await engine.resume(first.run, computed.format(schema='{"strength": None}', value=rewritten), args=False)
+        again = await engine.resume(
+            first.run, computed.format(schema='{"strength": None}', value=rewritten), args=False
+        )
         assert (again.status, again.reason, witness.count()) == ("failed", "TS-R002", 1)
         assert again.error is not None
         assert "payload.schema.strength" in again.error.message

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from engine_witness import Witness, assert_standing, witnessed
-from scripted_provider import Sample
 from tallystick.contract.errors import ScriptRefusedError
 from tallystick.contract.payload import digest
-from tallystick.providers.protocol import Outcome
+from tallystick.providers.protocol import Outcome, Sample
 
 REFUSED = """
 async def orchestrate(ctx, args):

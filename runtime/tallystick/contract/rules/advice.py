@@ -2,7 +2,7 @@
 
 import ast
 
-from tallystick.contract.bounds_effect import INF, Measure
+from tallystick.contract.bounds_effect import INF, LENGTH, UPPER
 from tallystick.contract.rules.rule import Evidence
 from tallystick.contract.scopes import Kind, Place
 
@@ -16,7 +16,7 @@ def how_to_bound(items: ast.expr, place: Place, evidence: Evidence) -> str:
     text = evidence.text(culprit)
     match culprit:
         case ast.Subscript(slice=ast.Slice(upper=upper)) if upper is not None:
-            if evidence.bounds.number(upper, place, Measure.UPPER) < INF:
+            if evidence.bounds.number(upper, place, UPPER) < INF:
                 return (
                     f"{evidence.text(upper)} may be negative, and then the slice keeps nearly everything: "
                     f"write [:max(0, {evidence.text(upper)})]"
@@ -46,7 +46,7 @@ def _culprit(items: ast.expr, place: Place, evidence: Evidence, depth: int) -> t
             inside = bounds.values.inside(items, place)
             for number, generator in enumerate(items.generators):
                 iterated_at = inside if number else place
-                if bounds.number(generator.iter, iterated_at, Measure.LENGTH) == INF:
+                if bounds.number(generator.iter, iterated_at, LENGTH) == INF:
                     return _culprit(generator.iter, iterated_at, evidence, depth + 1)
         case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in _PASSING_ON:
             return _culprit(first, place, evidence, depth + 1)

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tallystick.contract.rules.rule import Evidence, Finding
 from tallystick.contract.scopes import Place, Scope
@@ -31,8 +32,7 @@ def misused_coroutines(evidence: Evidence) -> Iterator[Finding]:
 
 def _coroutine_functions(evidence: Evidence) -> set[Scope]:
     """Return the functions whose call gives something to await: async ones, and those that return such a call."""
-    survey, callers = evidence.survey, evidence.bounds.callers
-    functions = survey.functions()
+    functions = evidence.survey.functions()
     found = {one for one in functions if isinstance(one.node, ast.AsyncFunctionDef) and not one.yields}
     plain = [one for one in functions if not isinstance(one.node, ast.AsyncFunctionDef) and one.returns]
     grown = True
@@ -68,7 +68,7 @@ def _judge(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding
     if root is None:
         return  # the body of a lambda: its caller gets the coroutine
     chain = _chain(root, call)
-    for inner, outer in zip(chain, chain[1:], strict=False):
+    for inner, outer in pairwise(chain):
         if not _carries(outer, inner, place, evidence):
             yield Finding(
                 call,

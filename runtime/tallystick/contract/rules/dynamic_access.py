@@ -77,7 +77,7 @@ _SITE = "_site"
 _PLAIN = "use plain values: dicts, lists, strings, numbers"
 
 
-def _check(node: ast.AST, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(node: ast.AST, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     match node:
         case ast.Module():
             yield from _names(evidence)

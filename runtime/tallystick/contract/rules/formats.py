@@ -93,8 +93,8 @@ def _assigned(name: str, place: Place, depth: int) -> Iterator[str | None]:
     if not definitions:
         yield _UNKNOWN
     for definition in definitions:
-        if definition.kind in {Kind.ASSIGN, Kind.AUGMENT, Kind.WALRUS} and definition.value is not None:
-            if not definition.path:
-                yield from _parts(definition.value, definition.place, depth + 1)
-                continue
-        yield _UNKNOWN
+        known = definition.kind in {Kind.ASSIGN, Kind.AUGMENT, Kind.WALRUS} and not definition.path
+        if known and definition.value is not None:
+            yield from _parts(definition.value, definition.place, depth + 1)
+        else:
+            yield _UNKNOWN

@@ -25,6 +25,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
+from tallystick.contract.bounds_arguments import defaults_of
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Definition, FunctionNode, Kind, Place, Scope
 
@@ -42,7 +43,7 @@ _MODULES: dict[str, str] = {
 _MUTABLE_CALLS = frozenset({"list", "dict", "set"})
 
 
-def _check(node: ast.AST, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(node: ast.AST, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     match node:
         case ast.Module():
             yield from _hidden_builtins(evidence)
@@ -91,9 +92,9 @@ def _hidden_module(node: ast.AST) -> str | None:
 
 def _globals(evidence: Evidence) -> Iterator[Finding]:
     """Find what functions assign to, or change in, the variables of the module."""
-    module, changes = evidence.survey.module, evidence.bounds.changes
+    module, aliases = evidence.survey.module, evidence.bounds.aliases
     for name in module.definitions:
-        for one in changes.elsewhere(module, name):
+        for one in aliases.elsewhere(module, name):
             if one.place.function is not module and _is_written(one):
                 yield _changed_global(one, name)
     for one in evidence.survey.wild_changes:
@@ -128,25 +129,20 @@ def _changed_global(definition: Definition, name: str) -> Finding:
 
 def _defaults(node: FunctionNode, evidence: Evidence) -> Iterator[Finding]:
     scope = evidence.survey.scopes[node]
-    arguments = node.args
-    ordered = [*arguments.posonlyargs, *arguments.args]
-    pairs = [
-        *zip(reversed(ordered), reversed(arguments.defaults), strict=False),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    for argument, default in pairs:
-        if default is None:
-            continue
-        if any(isinstance(part, ast.Call | ast.Await | ast.NamedExpr | ast.Yield) for part in ast.walk(default)):
-            if not _is_empty_container(default):
-                yield Finding(
-                    default,
-                    f"the default of {argument.arg} is computed once, when the function is defined",
-                    f"write {argument.arg}=None, and 'if {argument.arg} is None: {argument.arg} = ...' inside",
-                )
-                continue
-        if _is_mutable(default) and scope.changes.get(argument.arg):
+    for argument, default in defaults_of(node.args):
+        if _has_effect(default):
+            yield Finding(
+                default,
+                f"the default of {argument.arg} is computed once, when the function is defined",
+                f"write {argument.arg}=None, and 'if {argument.arg} is None: {argument.arg} = ...' inside",
+            )
+        elif _is_mutable(default) and scope.changes.get(argument.arg):
             yield _kept_default(argument, default, scope)
+
+
+def _has_effect(default: ast.expr) -> bool:
+    effects = (ast.Call, ast.Await, ast.NamedExpr, ast.Yield)
+    return not _is_empty_container(default) and any(isinstance(part, effects) for part in ast.walk(default))
 
 
 def _is_mutable(default: ast.expr) -> bool:

@@ -25,7 +25,7 @@ from tallystick.contract.rules.rule import Evidence, Finding, Rule, nearest
 from tallystick.contract.scopes import Place
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     envelope = evidence.envelope
     if envelope is None:
         return
@@ -40,7 +40,7 @@ def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Fin
         if envelope.max_calls_per_site < count < INF:
             yield Finding(
                 call,
-                f"this call can happen {count:,} times; the envelope allows {envelope.max_calls_per_site:,} at one site",
+                f"this can happen {count:,} times; at one site the envelope allows {envelope.max_calls_per_site:,}",
                 "lower the bounds of the loops and fanouts around it",
             )
         if widest is None or count > widest[0]:

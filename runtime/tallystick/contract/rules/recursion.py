@@ -42,7 +42,7 @@ from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Place, Scope
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     callers = evidence.bounds.callers
     functions = evidence.survey.functions()
     called_by: dict[Scope, list[tuple[Scope, Reference]]] = {}  # caller -> what it uses

@@ -45,13 +45,13 @@ _VIEWS = frozenset({"items", "values", "keys"})
 _SEEING = frozenset({"list", "tuple", "enumerate", "zip", "iter", "next", "map", "filter", "str", "repr", "reversed"})
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    survey, changes = evidence.survey, evidence.bounds.changes
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
+    survey, aliases = evidence.survey, evidence.bounds.aliases
     wild = [(root, one) for one in survey.wild_changes if (root := _root(one.node)) is not None]
     above: dict[ast.AST, ast.AST] | None = None
     for scope in (survey.module, *survey.functions()):
         for name in scope.definitions:
-            writes = [*changes.elsewhere(scope, name), *changes.extended_elsewhere(scope, name)]
+            writes = [*aliases.elsewhere(scope, name), *aliases.extended_elsewhere(scope, name)]
             writes += [one for root, one in wild if root.id == name and one.place.scope.resolve(name) is scope]
             shared = [one for one in writes if _is_write(one) and _by_branch(one.place.function, scope, evidence)]
             if shared:
@@ -169,7 +169,7 @@ def _is_sorted_in_place(use: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
 
 
 def _is_only_written(use: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
-    """Whether a use in a branch is the way to something that is written there: ``groups`` in ``groups[k].append(x)``."""
+    """Whether a use in a branch only leads to what is written there, as ``groups`` in ``groups[k].append(x)``."""
     inner, outer = use, above.get(use)
     while isinstance(outer, ast.Subscript) and outer.value is inner:
         if isinstance(outer.ctx, ast.Store | ast.Del):

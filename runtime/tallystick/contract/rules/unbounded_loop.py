@@ -29,7 +29,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_effect import INF, Measure
+from tallystick.contract.bounds_effect import INF, LENGTH
 from tallystick.contract.rules.advice import how_to_bound
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Place
@@ -83,7 +83,7 @@ def _comprehension(node: Comprehension, place: Place, evidence: Evidence) -> Ite
     inside = bounds.values.inside(node, place)
     for number, generator in enumerate(node.generators):
         iterated_at = inside if number else place
-        if bounds.number(generator.iter, iterated_at, Measure.LENGTH) == INF:
+        if bounds.number(generator.iter, iterated_at, LENGTH) == INF:
             yield Finding(
                 generator.iter,
                 f"this comprehension reaches a capability call, and nothing bounds {evidence.text(generator.iter)}",

@@ -43,7 +43,7 @@ _UNPLAIN_CALLS: dict[str, str] = {
 _VIEWS = frozenset({"keys", "values", "items"})
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     for call, standing_at in evidence.survey.context_calls:
         if call.func.attr != "run":
             continue
@@ -116,7 +116,7 @@ def _key(key: ast.expr) -> Iterator[Finding]:
         yield Finding(
             key,
             f"the key {key.value!r} in a payload is not a string",
-            f'write it as text: "{key.value}"; computed keys with str(...)',
+            f'write it as text, as in "{key.value!r}"; computed keys with str(...)',
         )
     elif isinstance(key, ast.Tuple | ast.Lambda):
         yield Finding(key, "a key in a payload is not a string", "join its parts to one text")

@@ -35,19 +35,19 @@ from tallystick.contract.scopes import Place
 from tallystick.contract.survey import FANOUTS
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     for call, standing_at in evidence.survey.context_calls:
         if call.func.attr in FANOUTS:
             yield from _fanout(call, standing_at, evidence)
 
 
 def _fanout(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    branches = evidence.bounds.branches(call)
+    branches = evidence.bounds.fanouts.branches(call)
     if branches is None:
         return  # R02 refuses it
     assert isinstance(call.func, ast.Attribute)
     name = f"ctx.{call.func.attr}"
-    width = evidence.bounds.width(call, place)
+    width = evidence.bounds.fanouts.width(call, place)
     limit = evidence.envelope.max_width if evidence.envelope is not None else INF
     if width == INF:
         yield Finding(

@@ -45,7 +45,7 @@ _METHODS: dict[str, tuple[int | None, tuple[str, ...]]] = {
 _CALL = 'await ctx.run("<capability>", {...})'
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     for call, standing_at in evidence.survey.context_calls:
         if standing_at.scope.resolve(CONTEXT) is None:
             yield _unknown_context(call, standing_at)
@@ -206,7 +206,7 @@ def _reference(function: Scope, reference: Reference, evidence: Evidence) -> Ite
         )
         return
     assert isinstance(node, ast.Call)
-    given = evidence.bounds.callers.argument(node, function, CONTEXT)
+    given = evidence.bounds.arguments.argument(node, function, CONTEXT)
     if given is None:
         yield Finding(node, f"{name} is called without its ctx", f"hand it over openly: {_call_with_context(function)}")
     elif not (isinstance(given, ast.Name) and given.id == CONTEXT):
@@ -239,7 +239,7 @@ def _handed_on(name: str, call: ast.Call, place: Place, evidence: Evidence) -> I
                 f"call the capability here instead: {_CALL}",
             )
         for function in functions or ():
-            if evidence.bounds.callers.argument(call, function, CONTEXT) is not argument:
+            if evidence.bounds.arguments.argument(call, function, CONTEXT) is not argument:
                 yield Finding(
                     argument,
                     f"{name} does not take this argument as its parameter ctx",

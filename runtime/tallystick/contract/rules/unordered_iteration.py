@@ -42,7 +42,7 @@ _MAKERS = ("set", "frozenset")
 _SET_METHODS = ("union", "intersection", "difference", "symmetric_difference")
 
 
-def _check(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[Finding]:
     survey = evidence.survey
     if not (
         survey.found[ast.Set]

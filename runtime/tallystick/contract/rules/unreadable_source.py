@@ -29,17 +29,8 @@ from collections.abc import Iterator
 
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import COMPREHENSIONS, Place
-
-REFUSED_SYNTAX: dict[str, tuple[str, str]] = {
-    "ClassDef": ("a class", "write functions, and keep data in dicts and lists"),
-    "TryStar": ("except*", "write try: ... except CapabilityError as e: ..."),
-    "TypeAlias": ("a type statement", "leave the type out"),
-    "TypeVar": ("a type parameter", "leave the type parameter out"),
-    "TypeVarTuple": ("a type parameter", "leave the type parameter out"),
-    "ParamSpec": ("a type parameter", "leave the type parameter out"),
-    "TemplateStr": ("a template string", "write an f-string"),
-}
-"""Syntax that was looked at and left out of the subset, by the name of its node: what it is, what to write instead."""
+from tallystick.contract.survey_walk import parameters_of
+from tallystick.contract.syntax import REFUSED
 
 _PURE_BUILTINS = frozenset(
     {
@@ -48,13 +39,12 @@ _PURE_BUILTINS = frozenset(
         *("sorted", "str", "sum", "tuple", "zip"),
     }
 )
-_ASYNC_FUNCTION = "an 'async def' function"
 
 
 def _module(module: ast.Module, place: Place, evidence: Evidence) -> Iterator[Finding]:
     for node in evidence.survey.unknown:
         kind = type(node).__name__
-        what, instead = REFUSED_SYNTAX.get(kind, (f"the syntax {kind!r}", "write it with plainer syntax"))
+        what, instead = REFUSED.get(kind, (f"the syntax {kind!r}", "write it with plainer syntax"))
         yield Finding(_located(node, module), f"{what} is not part of what a script may use", instead)
     for statement in module.body:
         yield from _top_level(statement, place, evidence)
@@ -71,7 +61,7 @@ def _top_level(statement: ast.stmt, place: Place, evidence: Evidence) -> Iterato
         case ast.AnnAssign(target=ast.Name(), value=value):
             if value is not None:
                 yield from _constant(value, place, evidence)
-        case _ if type(statement).__name__ not in REFUSED_SYNTAX:
+        case _ if type(statement).__name__ not in REFUSED:
             yield Finding(
                 statement,
                 "this statement would run while the script is loaded",
@@ -104,27 +94,27 @@ def _evaluated(value: ast.expr) -> Iterator[ast.AST]:
         waiting += node.args.defaults if isinstance(node, ast.Lambda) else ast.iter_child_nodes(node)
 
 
-def _decorated(node: ast.FunctionDef | ast.AsyncFunctionDef, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _definition(node: ast.FunctionDef | ast.AsyncFunctionDef, evidence: Evidence) -> Iterator[Finding]:
     for decorator in node.decorator_list:
         yield Finding(
             decorator,
             f"the decorator @{evidence.text(decorator)} hides what {node.name} does",
             f"call what you need inside {node.name}",
         )
-    arguments = node.args
-    names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    names += [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
     seen: set[str] = set()
-    for argument in names:
+    for argument in parameters_of(node.args):
         if argument.arg in seen:
             yield Finding(argument, f"{node.name} has two parameters {argument.arg!r}", "rename one of them")
         seen.add(argument.arg)
 
 
-def _awaits(node: ast.Await | ast.AsyncFor | ast.AsyncWith, place: Place, evidence: Evidence) -> Iterator[Finding]:
+# What parses and does not compile
+
+
+def _awaits(node: ast.stmt | ast.expr, place: Place) -> Iterator[Finding]:
     if not isinstance(place.function.node, ast.AsyncFunctionDef):
         word = "await" if isinstance(node, ast.Await) else "async"
-        yield _outside(node, word, _ASYNC_FUNCTION, _how_to_await(place))
+        yield _outside(node, word, "an 'async def' function", _how_to_await(place))
 
 
 def _how_to_await(place: Place) -> str:
@@ -136,13 +126,7 @@ def _how_to_await(place: Place) -> str:
     return "do it inside orchestrate"
 
 
-def _comprehends(node: ast.expr, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    assert isinstance(node, COMPREHENSIONS)
-    if any(generator.is_async for generator in node.generators):
-        yield from _awaits(ast.copy_location(ast.AsyncFor(), node), place, evidence)
-
-
-def _returns(node: ast.Return | ast.Yield | ast.YieldFrom, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _returns(node: ast.Return | ast.Yield | ast.YieldFrom, place: Place) -> Iterator[Finding]:
     function = place.function
     if function.parent is None:
         word = "return" if isinstance(node, ast.Return) else "yield"
@@ -156,8 +140,8 @@ def _returns(node: ast.Return | ast.Yield | ast.YieldFrom, place: Place, evidenc
             )
 
 
-def _jumps(node: ast.Break | ast.Continue, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    if next(place.loops(), None) is None:
+def _jumps(node: ast.Break | ast.Continue, place: Place) -> Iterator[Finding]:
+    if all(isinstance(loop, COMPREHENSIONS) for loop in place.loops()):
         word = "break" if isinstance(node, ast.Break) else "continue"
         yield _outside(node, word, "a loop", "return instead, or put it inside the loop")
 
@@ -184,15 +168,16 @@ def _check(node: ast.AST, place: Place, evidence: Evidence) -> Iterator[Finding]
         case ast.Module():
             return _module(node, place, evidence)
         case ast.FunctionDef() | ast.AsyncFunctionDef():
-            return _decorated(node, place, evidence)
+            return _definition(node, evidence)
         case ast.Await() | ast.AsyncFor() | ast.AsyncWith():
-            return _awaits(node, place, evidence)
+            return _awaits(node, place)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            if any(generator.is_async for generator in node.generators):
+                return _awaits(node, place)
         case ast.Return() | ast.Yield() | ast.YieldFrom():
-            return _returns(node, place, evidence)
+            return _returns(node, place)
         case ast.Break() | ast.Continue():
-            return _jumps(node, place, evidence)
-        case ast.expr():
-            return _comprehends(node, place, evidence)
+            return _jumps(node, place)
     return iter(())
 
 

@@ -33,7 +33,7 @@ class Demultiplexer:
         self._left = 0
 
     def feed(self, data: bytes) -> Iterator[tuple[bool, bytes]]:
-        """Yield each part and whether it belongs to standard output; a part may be less than the engine sent at once."""
+        """Yield each part, however small, and whether it belongs to standard output."""
         at = 0
         while at < len(data):
             if not self._left:
@@ -191,5 +191,5 @@ def _connect(endpoint: Endpoint) -> socket.socket:
             raise
     else:
         connection = socket.create_connection((endpoint.host, endpoint.port), PATIENCE)
-    connection.setblocking(False)
+    connection.setblocking(False)  # noqa: FBT003 - a flag of the standard library
     return connection

@@ -75,7 +75,9 @@ def refusal(to: str, status: int, message: str) -> str:
     if status == HTTPStatus.NOT_FOUND and "image" in said.lower():
         return f"the engine does not have the pinned image ({said}); build it again with: tally image build"
     if "no space left on device" in said or "disk quota exceeded" in said:
-        return f"the engine's disk is full, so it could not {to} ({said}); free some: docker system df shows what takes it"
+        return (
+            f"the engine's disk is full, so it could not {to} ({said}); free some: docker system df shows what takes it"
+        )
     return f"the engine could not {to}: {said}"
 
 

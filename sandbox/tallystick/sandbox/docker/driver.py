@@ -104,7 +104,7 @@ class DockerDriver:
                 with anyio.CancelScope(shield=True):
                     await self._remove(engine, created.id)
                 raise
-            sandbox = DockerSandbox(engine, created, attached, limits, nonce, self._forget)
+            sandbox = DockerSandbox(engine, created, attached, limits=limits, nonce=nonce, forget=self._forget)
             self._open.add(sandbox)
             try:
                 with anyio.fail_after(START_SECONDS):
@@ -161,12 +161,13 @@ class DockerDriver:
             # A request that is cancelled makes its container all the same, and nobody learns its id.
             with anyio.CancelScope(shield=True):
                 async with engine.asked("create a guest") as docker:
-                    return await docker.containers.create(settings, name=name)
+                    created = await docker.containers.create(settings, name=name)
         except BaseException as error:
             self._leftovers.add(name)  # whether there is one is not known; the next start removes it
             if isinstance(error, EngineError) and error.status == HTTPStatus.NOT_FOUND and self._pin_file is not None:
                 self.image = ""
             raise
+        return created
 
     async def _attach(self, engine: Engine, created: DockerContainer, limits: Limits) -> Attached:
         path = f"/{engine.docker.api_version}/containers/{created.id}"

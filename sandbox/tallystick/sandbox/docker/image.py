@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import os
 import platform
 import subprocess
 import sys
@@ -82,7 +81,9 @@ async def pinned(engine: Engine, pin_file: PinFile, progress: Progress) -> Pin:
     if pin is not None and pin.recipe == current.digest and await _has(engine, pin.image):
         return pin
     if pin is not None:
-        progress(f"the pinned image {pin.image} {'is gone' if pin.recipe == current.digest else 'holds an older guest'}")
+        progress(
+            f"the pinned image {pin.image} {'is gone' if pin.recipe == current.digest else 'holds an older guest'}"
+        )
     pin = await build(engine, progress)
     await anyio.to_thread.run_sync(pin_file.write, pin)
     return pin
@@ -159,7 +160,10 @@ async def _pulled(engine: Engine, base: str, progress: Progress) -> bool:
 
 
 async def _built(
-    engine: Engine, files: Mapping[str, bytes], repository: str, arguments: Mapping[str, str] | None = None,
+    engine: Engine,
+    files: Mapping[str, bytes],
+    repository: str,
+    arguments: Mapping[str, str] | None = None,
     progress: Progress = lambda _: None,
 ) -> str:
     """Have the engine build an image and return its id."""
@@ -213,6 +217,6 @@ def _tar_of(folder: Path) -> bytes:
 
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
-        for name in sorted(os.listdir(folder)):
-            tar.add(folder / name, name, filter=nobodys)
+        for path in sorted(folder.iterdir()):
+            tar.add(path, path.name, filter=nobodys)
     return out.getvalue()

@@ -36,7 +36,9 @@ class PinFile:
         except FileNotFoundError:
             return None
         except msgspec.DecodeError as error:
-            raise ValueError(f"{self.path} is not an image pin ({error}); remove it and run: tally image build") from None
+            raise ValueError(
+                f"{self.path} is not an image pin ({error}); remove it and run: tally image build"
+            ) from None
 
     def write(self, pin: Pin) -> None:
         """Replace the pin, all or nothing."""

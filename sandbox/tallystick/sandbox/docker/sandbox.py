@@ -12,6 +12,7 @@ from aiodocker.containers import DockerContainer
 from tallystick.sandbox.docker.attached import Attached
 from tallystick.sandbox.docker.client import Engine, EngineError
 from tallystick.sandbox.docker.ends import exit_of, lost
+from tallystick.sandbox.docker.memory_event import ran_out_of_memory
 from tallystick.sandbox.frames import Frame, FrameError, ToHost, pack
 from tallystick.sandbox.inbox import Inbox
 from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits
@@ -24,8 +25,6 @@ CONFIRM_SECONDS = 10.0
 DRAIN_SECONDS = 2.0
 #: Seconds that the end of a killed guest may take.
 KILL_SECONDS = 30.0
-#: Seconds, by the engine's clock, within which the news of a container's lack of memory follows its end.
-EVENT_SECONDS = 0.5
 
 _KEPT = 4 << 20  # bytes of frames that are kept for a receiver while only the end is waited for
 
@@ -42,6 +41,7 @@ class DockerSandbox:
         engine: Engine,
         container: DockerContainer,
         attached: Attached,
+        *,
         limits: Limits,
         nonce: str,
         forget: Callable[["DockerSandbox", bool], None],
@@ -57,6 +57,7 @@ class DockerSandbox:
         self._waiting = anyio.Lock()
         self._waiter = anyio.CancelScope()
         self._killing = anyio.Lock()
+        self._ending = anyio.Event()
         self._killed = False
         self._released = False
         self._paused = False
@@ -98,8 +99,7 @@ class DockerSandbox:
         async with self._waiting:
             if self._exit is None:
                 with anyio.CancelScope() as self._waiter:
-                    exit_ = await self._end()
-                    self._exit = self._exit or exit_
+                    self._exit = await self._end()
         assert self._exit is not None
         return self._exit
 
@@ -113,12 +113,15 @@ class DockerSandbox:
         return self._exit
 
     async def _kill(self) -> None:
+        self._ending.set()
         if self._exit is None:
-            await self._signal()
-            with anyio.move_on_after(KILL_SECONDS):
-                await self.wait()
-            if self._exit is None:
-                self._exit = lost("the engine does not say how it ended", self._attached.error_text())
+            with anyio.move_on_after(KILL_SECONDS) as patience:
+                # Side by side: the engine answers a kill after the end, and the end comes after its streams were read.
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._signal)
+                    await self.wait()
+            if patience.cancelled_caught:
+                self._exit = lost(self._lost or "the engine does not say how it ended", self._attached.error_text())
                 self._waiter.cancel()
         self._unread.clear()
         self._attached.close()
@@ -182,10 +185,10 @@ class DockerSandbox:
             self._inbox.end()
         except FrameError as fault:
             self._fault = fault
-        if self._exit is None:
-            with anyio.move_on_after(CONFIRM_SECONDS):
+        if not self._lost:
+            with anyio.move_on_after(CONFIRM_SECONDS) as patience:
                 await self.wait()
-            if self._exit is None:
+            if patience.cancelled_caught:
                 self._lost = "the guest's stream was cut off while the guest ran"
         if self._lost:
             self._fault = None
@@ -201,7 +204,8 @@ class DockerSandbox:
                 async with self._engine.asked("wait for a guest", math.inf):
                     await self._container.wait()
                 state = await self._state()
-                memory = await self._memory_event(state)
+                # A kill of our own explains itself.
+                memory = not self._killed and await ran_out_of_memory(self._engine, self.id, state)
                 with anyio.move_on_after(DRAIN_SECONDS):
                     await self._attached.ended.wait()
                 exit_ = exit_of(
@@ -222,21 +226,19 @@ class DockerSandbox:
         return "\n".join(filter(None, [self._attached.error_text().rstrip("\n"), self._lost]))
 
     async def _drain(self) -> None:
-        """Read the streams on, so that a guest that wants to end is not held up; keep what a receiver may ask for."""
+        """Read the streams on, so that an end is not held up; keep what a receiver may ask for, within bounds."""
         kept = 0
-        while kept < _KEPT and (data := await self._attached.read()) is not None:
-            if data and not self._killed:
+        while (data := await self._attached.read()) is not None:
+            if data and not self._ending.is_set():
                 kept += len(data)
                 self._unread.append(data)
+                if kept > _KEPT:
+                    await self._ending.wait()
 
     async def _state(self) -> dict[str, Any]:
         async with self._engine.asked("describe a guest", CONFIRM_SECONDS):
             found: dict[str, Any] = (await self._container.show())["State"]
         return found
-
-    async def _memory_event(self, state: dict[str, Any]) -> bool:
-        """Ask for a memory event that came after the end that it caused, when that end is not explained otherwise."""
-        return False
 
 
 async def remove(engine: Engine, container: str) -> bool:

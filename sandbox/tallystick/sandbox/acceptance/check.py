@@ -1,0 +1,33 @@
+"""What a try came to, and the checks that tries belong to."""
+
+import msgspec
+
+#: The named checks. The last five need a whole engine (``tallystick.engine.acceptance``).
+CHECKS = (
+    "network isolation",
+    "read-only filesystem",
+    "non-root execution",
+    "seccomp",
+    "namespaces and kernel",
+    "processes and signals",
+    "environment and secrets",
+    "resource limits",
+    "memory limit",
+    "timeout",
+    "output limits",
+    "frame protocol",
+    "RPC authorization",
+    "artifact export",
+    "budget downgrade",
+    "concurrency",
+    "capability audit",
+)
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One try: the named check that it belongs to, its own name, whether the wall held, and what was seen."""
+
+    check: str
+    name: str
+    ok: bool
+    detail: str

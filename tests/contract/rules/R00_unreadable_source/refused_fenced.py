@@ -1,0 +1,4 @@
+```python  # R00
+async def orchestrate(ctx, args):
+    return await ctx.run("text.generate", {"prompt": args["prompt"]})
+```

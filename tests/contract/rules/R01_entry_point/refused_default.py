@@ -1,0 +1,2 @@
+async def orchestrate(ctx, args={}):  # R01
+    return args

@@ -1,0 +1,2 @@
+async def orchestrate(ctx, args, *, retries=3):  # R01
+    return retries

@@ -1,0 +1,3 @@
+async def orchestrate(ctx, args):
+    for shot in args["shots"]:
+        yield shot  # R01

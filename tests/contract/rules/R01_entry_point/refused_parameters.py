@@ -1,0 +1,2 @@
+async def orchestrate(context, params):  # R01
+    return params

@@ -1,0 +1,6 @@
+async def orchestrate(ctx, args):
+    return args
+
+
+async def orchestrate(ctx, args):  # R01
+    return {}
