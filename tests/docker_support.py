@@ -15,7 +15,7 @@ import pytest
 
 from tallystick.sandbox.docker.client import Engine
 from tallystick.sandbox.docker.discovery import Availability, Endpoint, available, open_stream
-from tallystick.sandbox.docker.driver import DockerDriver, program
+from tallystick.sandbox.docker.driver import GUEST, DockerDriver, program
 from tallystick.sandbox.docker.image import pinned
 from tallystick.sandbox.docker.owner import STORE
 from tallystick.sandbox.docker.pin import PinFile
@@ -91,8 +91,8 @@ async def docker_driver(
     image: str | PinFile, endpoint: Endpoint | None = None, *, guest: str | None = None, store: str = STORE_ID
 ) -> AsyncIterator[DockerDriver]:
     """Have a driver; in the end none of its containers is there any more."""
-    more = {} if guest is None else {"guest": program(guest)}
-    driver = DockerDriver(store=store, image=image, endpoint=endpoint, **more)
+    code = GUEST if guest is None else program(guest)
+    driver = DockerDriver(store=store, image=image, endpoint=endpoint, guest=code)
     try:
         yield driver
     finally:

@@ -234,6 +234,7 @@ async def test_a_crash_in_the_moment_a_sibling_fails_to_restart_leaves_nobody_ou
         release.set()
         await on.clock.advance(1)
         assert on.statuses == {"a": "running", "b": "running", "c": "running", "d": "running"}
+        assert on.decisions == [("root/a", "restart"), ("root/a", "restart")]
 
 
 async def test_a_crash_in_the_moment_a_recovery_begins_leaves_nobody_out() -> None:

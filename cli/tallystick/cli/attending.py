@@ -6,15 +6,18 @@ from contextlib import contextmanager
 import msgspec
 from rich.text import Text
 
-from tallystick.cli import findings, reports
+from tallystick.cli import findings, plans, reports
 from tallystick.cli.client import Client, RefusedError, run_path
 from tallystick.cli.findings import NamedSource
 from tallystick.cli.progress import Display
 from tallystick.cli.streaming import follow
-from tallystick.cli.terminal import note, say, say_json
-from tallystick.engine.messages import AttemptReport, RunReport, Source
+from tallystick.cli.terminal import count, note, say, say_json
+from tallystick.contract.events import ErrorInfo
+from tallystick.engine.messages import AttemptReport, ErrorBody, PlanReport, RunReport, Source
 
 INTERRUPTED = 130
+#: What a plan finds before a resume starts; the details of such a refusal are the plan.
+_PLANNED = ("TS-D001", "TS-A001", "TS-P005")
 
 
 def attend(client: Client, run: str) -> RunReport:
@@ -69,8 +72,11 @@ def explained(
     try:
         yield
     except RefusedError as error:
-        if not as_json:
-            _explain(error, new, committed)
+        if as_json:
+            raise
+        if error.code in _PLANNED and isinstance(error.details, dict):
+            raise _planned(error, new, committed) from None
+        _explain(error, new, committed)
         raise
 
 
@@ -95,6 +101,21 @@ def _explain(error: RefusedError, new: NamedSource | None, committed: Callable[[
     for counterexample in counterexamples if old is not None else ():
         note(findings.counterexample(counterexample, old or candidate, candidate))
         note("")
+
+
+def _planned(error: RefusedError, new: NamedSource | None, committed: Callable[[], NamedSource] | None) -> RefusedError:
+    """Show the stops that a plan found, and return the refusal without repeating the gravest of them."""
+    source = new or (committed() if committed is not None else NamedSource("", ""))
+    stops = plans.stops(msgspec.convert(error.details, PlanReport))
+    for stop in stops:
+        note(findings.stop(stop, source))
+        note("")
+    said = ErrorInfo(
+        error.code,
+        f"the plan of this resume has {count(len(stops), 'stop')}; nothing was started, nothing was spent",
+        "tally plan shows all of it; tally resume --no-preflight starts all the same, and stops there",
+    )
+    return RefusedError(ErrorBody(said, error.details))
 
 
 def _detached(report: RunReport | None) -> Text:

@@ -1,4 +1,4 @@
-"""Why a script was refused: the checker's violations and the gate's counterexamples, for people."""
+"""Why a script was refused, for people: the checker's violations, the gate's counterexamples, a plan's stops."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,8 @@ from rich.text import Text
 from tallystick.cli.excerpts import Quotation, split_lines
 from tallystick.cli.fields import Labelled
 from tallystick.cli.terminal import count, plain
-from tallystick.engine.messages import Conflict, Diagnostic, Excerpt, Region
+from tallystick.contract.script import ScriptSyntaxError, read_script
+from tallystick.engine.messages import Conflict, Diagnostic, Excerpt, PlannedStop, Region
 
 
 class NamedSource(msgspec.Struct, frozen=True):
@@ -44,6 +45,15 @@ def counterexample(found: Conflict, old: NamedSource, new: NamedSource) -> Rende
     return Group(*parts, *_footnotes(note=f"an equal call stands at {moved}" if moved else "", help=found.hint))
 
 
+def stop(found: PlannedStop, source: NamedSource) -> RenderableType:
+    """Show what would stop a launch: what it is, the call or race where it stands in the script, what to do."""
+    parts: list[RenderableType] = [_headline("error", found.code, found.message, "bold red")]
+    region = None if found.identity is None else _place(source, found.identity.site)
+    if region is not None:
+        parts.append(Quotation(source.lines(), region, source.name))
+    return Group(*parts, *_footnotes(help=found.hint))
+
+
 def verdict(violations: Sequence[Diagnostic]) -> Text:
     """Sum the checker's findings up in one line."""
     errors = sum(found.severity == "error" for found in violations)
@@ -59,6 +69,15 @@ def from_details(details: Any, code: str) -> tuple[tuple[Diagnostic, ...], tuple
         return (), ()
     found = msgspec.convert(details, kinds[code])
     return (found, ()) if code == "TS-C001" else ((), found)
+
+
+def _place(source: NamedSource, site: str) -> Region | None:
+    """Find a site in a script; None where this is not the script that has it."""
+    try:
+        facts = read_script(source.text).sites
+    except ScriptSyntaxError:
+        return None
+    return next((msgspec.convert(fact.span, Region, from_attributes=True) for fact in facts if fact.site == site), None)
 
 
 def _headline(severity: str, label: str, message: str, style: str) -> Labelled:

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tallystick.cli.fields import Fields
+from tallystick.cli.fields import Fields, Labelled
 from tallystick.cli.terminal import count, money, plain
 from tallystick.cli.values import compact, pretty
 from tallystick.contract.identity import Identity
@@ -15,7 +15,9 @@ from tallystick.engine.messages import (
     AttemptReport,
     Calls,
     CapabilityInfo,
+    CertificateReport,
     DoctorReport,
+    Explanation,
     LaunchReport,
     RunLine,
     RunReport,
@@ -44,7 +46,7 @@ def run_summary(report: RunReport) -> RenderableType:
         rows += [("error", report.error.message), ("hint", report.error.hint)]
     rows += [("calls", calls(report.calls)), ("spend", spend(report.spend))]
     rows += [("warning", warning) for warning in report.warnings]
-    rows += [("orphans", _identities(report.orphans)), ("not reached", _identities(report.not_reached))]
+    rows += [("orphans", identities(report.orphans)), ("not reached", identities(report.not_reached))]
     if report.result is not None:
         rows.append(("result", pretty(report.result)))
     if report.status not in ("running", "completed"):
@@ -109,7 +111,7 @@ def spend(of: Spend) -> str:
 
 def runs(lines: Iterable[RunLine]) -> Table:
     """Return the table of runs, newest first as the daemon lists them."""
-    table = _table("run", "name", "status", "created", "updated")
+    table = table_of("run", "name", "status", "created", "updated")
     for line in lines:
         status = Text(line.status, _STYLES.get(line.status, "bold red"))
         table.add_row(line.run, plain(line.name), status, moment(line.created), moment(line.updated))
@@ -118,7 +120,7 @@ def runs(lines: Iterable[RunLine]) -> Table:
 
 def launches(of: Sequence[LaunchReport]) -> Table:
     """Return the table of a run's launches."""
-    table = _table("launch", "revision", "status", "started", "took", "calls")
+    table = table_of("launch", "revision", "status", "started", "took", "calls")
     for launch in of:
         took = "" if launch.ended is None else f"{launch.ended - launch.started:.1f} s"
         status = Text(launch.status, _STYLES.get(launch.status, "bold red"))
@@ -131,7 +133,7 @@ def launches(of: Sequence[LaunchReport]) -> Table:
 
 def attempts(of: Iterable[AttemptReport]) -> Table:
     """Return the table of attempts: what was asked, how it ended and why, what it cost."""
-    table = _table("attempt", "identity", "capability", "state", "cost", "payload")
+    table = table_of("attempt", "identity", "capability", "state", "cost", "payload")
     for column in table.columns[:-1]:
         column.no_wrap = True  # a narrow terminal takes its room from the payload
     for attempt in of:
@@ -167,12 +169,42 @@ def capabilities(of: Iterable[CapabilityInfo]) -> Text:
 
 def doctor(report: DoctorReport) -> Table:
     """Return what was looked at, with the remedy of what does not hold."""
-    table = _table("", "looked at", "found")
+    table = table_of("", "looked at", "found")
     for check in report.checks:
         mark = Text("ok", "green") if check.ok else Text("FAIL", "bold red")
         found = plain(check.detail) + (f"\n{plain(check.hint)}" if check.hint and not check.ok else "")
         table.add_row(mark, plain(check.name), found)
     return table
+
+
+def certificate(report: CertificateReport) -> RenderableType:
+    """Return what a run's records were certified to be and, where that was verified, what differs today."""
+    frozen = [f"{site}  {capability}" for site, (capability, _) in report.frozen.items()]
+    rows = [
+        ("launch", f"{report.launch}, ended {moment(report.at)}"),
+        ("records", f"{report.entries}, up to sequence {report.cut} of the log"),
+        ("chain", report.chain),
+        ("frozen", "\n".join(frozen)),
+        ("certificates", str(report.certificates)),
+    ]
+    parts: list[RenderableType] = [Text.assemble("certificate of run ", (report.run, "bold")), Fields(rows)]
+    if report.differences:
+        differences = table_of("launch", "what", "record")
+        for found in report.differences:
+            differences.add_row(str(found.launch), Text(found.kind, "bold red"), plain(found.message))
+        many = count(len(report.differences), "difference")
+        parts += [differences, Text(f"{many}: the records are not what was certified", "bold red")]
+    elif report.differences is not None:
+        many = count(report.certificates, "certificate")
+        parts.append(Text.assemble(("verified", "bold green"), f": {many} recomputed, no difference"))
+    return Group(*parts)
+
+
+def explanation(of: Explanation) -> RenderableType:
+    """Return what became of one call: its state, then the events in their order."""
+    headline = Text.assemble((plain(str(of.identity)), "bold"), " ")
+    headline.append(of.state, _STYLES.get(of.state, "bold red"))
+    return Group(headline, *(Labelled(Text("  "), Text(plain(line))) for line in of.lines))
 
 
 def status(of: Status) -> Fields:
@@ -193,14 +225,16 @@ def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _identities(of: Sequence[Identity]) -> str:
+def identities(of: Sequence[Identity]) -> str:
+    """Return identities, one a line, and no more than a screenful."""
     shown = [plain(str(identity)) for identity in of[:MAX_IDENTITIES]]
     if len(of) > len(shown):
         shown.append(f"... {len(of) - len(shown)} more")
     return "\n".join(shown)
 
 
-def _table(*columns: str) -> Table:
+def table_of(*columns: str) -> Table:
+    """Return an empty table with these headings, as every report has it."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -13,8 +13,9 @@ The parts, each of which asks the others through the one ``Bounds``:
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from tallystick.contract.bounds_aliases import Aliases, may_follow
 from tallystick.contract.bounds_arguments import Arguments
@@ -48,7 +49,10 @@ from tallystick.contract.survey import Survey
 
 _MOST_DEPTH = 60
 _MOST_STEPS = 5_000
+"""Steps of evaluation for one question that is asked from outside."""
+_MOST_STEPS_IN_ALL = 100_000
 _PATIENCE = 500
+"""Steps after which a question keeps every answer, also those that rest on what was given up."""
 
 
 class Bounds:
@@ -57,7 +61,7 @@ class Bounds:
     Attributes:
         survey: what the walk over the script found.
         depth: how many evaluations are under way, one inside another.
-        given_up: how many questions were given up so far: answers that rest on such a one are not kept.
+        given_up: how many questions were given up so far: answers that rest on such a one are worked out again.
         single_steps: quantities that are known to grow by exactly one between two looks at them, and where they start
             at most: for these ``!=`` stops a loop as ``<`` does.
     """
@@ -80,9 +84,10 @@ class Bounds:
         self.given_up = 0
         self.single_steps: dict[Query, Number] = {}
         self._steps = 0
+        self._steps_in_all = 0
         self._mattering: set[Loop | Comprehension] | None = None
-        self._known: dict[tuple[object, ...], Number] = {}
-        self._under_way: set[tuple[object, ...]] = set()
+        self._memory: dict[object, Any] = {}
+        self._under_way: set[object] = set()
 
     # Questions
 
@@ -109,54 +114,60 @@ class Bounds:
 
     def variable(self, query: Query, place: Place) -> Number:
         """Return the bound of a variable before the statement of ``place``."""
-        key = (query, place.block, place.index)
-        known = self._known.get(key)
+        return self.remembered((query, place.block, place.index), lambda: self._variable(query, place))
+
+    # Limits of the effort
+
+    def remembered(self, key: object, compute: Callable[[], Number]) -> Number:
+        """Return a bound that is worked out once, where it can be; INF while it is being worked out."""
+        known: Number | None = self._memory.get(key)
         if known is not None:
             return known
         if key in self._under_way:
             return self.give_up()
         self._under_way.add(key)
         before = self.given_up
-        bound = self._variable(query, place)
+        bound = compute()
         self._under_way.discard(key)
-        if self.is_final(bound, before):
-            self._known[key] = bound
+        if bound < INF or self.given_up == before or self._steps > _PATIENCE:
+            self._memory[key] = bound
         return bound
-
-    # Limits of the effort
 
     def give_up(self) -> Number:
         """Return INF for a question that cannot be answered now, since its answer is being worked out or is too far."""
         self.given_up += 1
         return INF
 
-    def is_final(self, bound: Number, before: int) -> bool:
-        """Whether a bound is to be kept: it is finite, or no part of it was given up since ``before``.
-
-        A question that has taken long keeps every answer, so that no script can keep the checker busy.
-        """
-        if self.single_steps or self.flow.is_partial:
-            return False
-        return bound < INF or self.given_up == before or self._steps > _PATIENCE
-
     def may_go_on(self) -> bool:
         """Whether there is work and depth left for the question that was asked from outside."""
         if self.depth == 0:
             self._steps = 0
         self._steps += 1
-        if self.depth < _MOST_DEPTH and self._steps < _MOST_STEPS:
+        self._steps_in_all += 1
+        if self.depth < _MOST_DEPTH and self._steps < _MOST_STEPS and self._steps_in_all < _MOST_STEPS_IN_ALL:
             return True
         self.give_up()
         return False
 
     @contextmanager
-    def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
-        """Let ``!=`` stop the quantity, which starts at ``start`` at most; None assumes nothing."""
-        saved = self.single_steps
-        if start is not None:
-            self.single_steps = {**saved, query: start}
+    def provisionally(self) -> Iterator[None]:
+        """Work under an assumption: what is found out is forgotten afterwards."""
+        saved, self._memory = self._memory, {}
         try:
             yield
+        finally:
+            self._memory = saved
+
+    @contextmanager
+    def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
+        """Let ``!=`` stop the quantity, which starts at ``start`` at most; None assumes nothing."""
+        if start is None:
+            yield
+            return
+        saved, self.single_steps = self.single_steps, {**self.single_steps, query: start}
+        try:
+            with self.provisionally():
+                yield
         finally:
             self.single_steps = saved
 
@@ -180,13 +191,7 @@ class Bounds:
 
     def _set_once(self, query: Query, definition: Definition) -> Number:
         """Return the bound of a variable that is set in one place and never changed, wherever it is used."""
-        known = self._known.get((query,))
-        if known is None:
-            before = self.given_up
-            known = self.definitions.effect(query, definition).bound
-            if self.is_final(known, before):
-                self._known[query,] = known
-        return known
+        return self.remembered(query, lambda: self.definitions.effect(query, definition).bound)
 
     def _in_closure(self, query: Query, place: Place) -> Number:
         """Return the bound of an outer function's variable in a function that may run any time after its first use."""

@@ -57,8 +57,6 @@ class Aliases:
         self._is_linked = False
         self._reaching: dict[Holder, list[Definition]] = {}
         self._entered: set[Scope] = set()
-        self._inside: Number | None = None
-        self._is_adding_up = False
         self._stored: set[str] | None = None
 
     def elsewhere(self, scope: Scope, name: str) -> list[Definition]:
@@ -104,17 +102,8 @@ class Aliases:
 
     def growth_inside_containers(self) -> Number:
         """Return by how much all changes of objects that containers hold may lengthen any one of them."""
-        if self._inside is not None:
-            return self._inside
-        if self._is_adding_up:
-            return self._bounds.give_up()
         self._link_all()
-        self._is_adding_up = True
-        before, total = self._bounds.given_up, self._add_up()
-        self._is_adding_up = False
-        if self._bounds.is_final(total, before):
-            self._inside = total
-        return total
+        return self._bounds.remembered("inside containers", self._add_up)
 
     def _add_up(self) -> Number:
         total: Number = 0

@@ -21,7 +21,6 @@ class Arguments:
 
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
-        self._entered: set[tuple[Scope, Aspect]] = set()
 
     def given(self, function: Scope, name: str) -> Iterator[tuple[ast.expr, Place]]:
         """Yield the expressions whose value a parameter may get, as far as calls name them, and their places."""
@@ -105,18 +104,14 @@ class Arguments:
         return max((self._result(function, aspect) for function in functions), default=INF)
 
     def _result(self, function: Scope, aspect: Aspect) -> Number:
-        key = function, aspect
-        if key in self._entered:
-            return self._bounds.give_up()
-        self._entered.add(key)
+        return self._bounds.remembered((function, aspect), lambda: self._returned(function, aspect))
+
+    def _returned(self, function: Scope, aspect: Aspect) -> Number:
         if function.yields:
-            bound = self._yielded(function, aspect)
-        elif aspect in {UPPER, LOWER} and self._may_return_none(function):
-            bound = INF
-        else:
-            bound = max((self._bounds.number(value, place, aspect) for value, place in function.returns), default=NEVER)
-        self._entered.discard(key)
-        return bound
+            return self._yielded(function, aspect)
+        if aspect in {UPPER, LOWER} and self._may_return_none(function):
+            return INF
+        return max((self._bounds.number(value, place, aspect) for value, place in function.returns), default=NEVER)
 
     def _may_return_none(self, function: Scope) -> bool:
         if isinstance(function.node, ast.Lambda):

@@ -31,8 +31,6 @@ class Callers:
     def __init__(self, bounds: "Bounds") -> None:
         self._bounds = bounds
         self._references: dict[Scope, list[Reference]] | None = None
-        self._runs: dict[Scope, Number] = {}
-        self._entered: set[Scope] = set()
         self._reaching: set[Scope] | None = None
 
     def functions_of(self, name: str, scope: Scope) -> list[Scope] | None:
@@ -90,19 +88,12 @@ class Callers:
         """Return how often a function's body runs in a launch at most; the module's runs once."""
         if function.parent is None or (self.is_entry(function) and not self.references(function)):
             return 1
-        known = self._runs.get(function)
-        if known is not None:
-            return known
-        if function in self._entered:  # it calls itself
-            return self._bounds.give_up()
-        self._entered.add(function)
-        before = self._bounds.given_up
+        return self._bounds.remembered(function, lambda: self._add_up(function))
+
+    def _add_up(self, function: Scope) -> Number:
         total: Number = 0
         for reference in self.references(function):
             total = plus(total, self._runs_by(reference))
-        self._entered.discard(function)
-        if self._bounds.is_final(total, before):
-            self._runs[function] = total
         return total
 
     def _runs_by(self, reference: Reference) -> Number:

@@ -21,7 +21,7 @@ from tallystick.contract.bounds_effect import (
     plus,
 )
 from tallystick.contract.bounds_flow import Condition
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds_outcome import Query, sequence
 from tallystick.contract.scopes import Block, Kind, Loop, Place
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class Caps:
         """Yield the caps that follow if the quantity surely grows in each round and is stopped at a limit."""
         bounds, flow = self._bounds, self._bounds.flow
         opposite = query._replace(aspect=query.aspect.negated)
-        step = flow.round(opposite, loop, conditions)
+        with flow.without_limits():
+            step = flow.round(opposite, loop, conditions)
         if step is None or not NEVER < step.gain <= -1 or step.base != NEVER:
             return
         least = self._start(opposite, body)
@@ -146,20 +147,25 @@ class Caps:
 
     def _by_checks(self, loop: Loop, body: Block, query: Query, least: Number, gain: Number) -> Iterator[Cap]:
         """Yield the caps from conditions at the top of the body, which hold for all that stands behind them."""
-        flow = self._bounds.flow
-        opposite = query._replace(aspect=query.aspect.negated)
-        before = flow.head(opposite, loop)
-        for index, statement in enumerate(body.statements):
-            if isinstance(statement, ast.If | ast.Assert) and before.base == NEVER:
-                after = flow.statement(query, body, index).normal
+        for index, before in enumerate(self._gains(loop, body, query._replace(aspect=query.aspect.negated))):
+            if isinstance(body.statements[index], ast.If | ast.Assert) and before.base == NEVER:
+                after = self._bounds.flow.statement(query, body, index).normal
                 if after is not None and after.bound < INF:
                     rounds = _count(plus(plus(after.base, least), before.gain), gain)
                     yield Cap(index, rounds)
                     yield Cap(-1, plus(rounds, 1))
-            outcome = flow.statement(opposite, body, index).normal
-            if outcome is None:
-                return
-            before = before.then(outcome)
+
+    def _gains(self, loop: Loop, body: Block, opposite: Query) -> list[Effect]:
+        """Return the effect of a round before each statement of the body, as far as they can be reached."""
+        effects: list[Effect] = []
+        with self._bounds.flow.without_limits():
+            before: Effect | None = self._bounds.flow.head(opposite, loop)
+            for index in range(len(body.statements)):
+                if before is None:
+                    break
+                effects.append(before)
+                before = sequence(before, self._bounds.flow.statement(opposite, body, index).normal)
+        return effects
 
     def _start(self, opposite: Query, body: Block) -> Number:
         """Return the bound of the negated quantity before the first round."""
@@ -170,7 +176,9 @@ class Caps:
     def _single_step_from(self, query: Query, loop: Loop, body: Block) -> Number | None:
         """Return where a quantity starts, at most, that moves by exactly one in each round; None if it may not."""
         assert body.owner is not None
-        return self._bounds.variable(query, body.owner) if self._bounds.flow.round(query, loop) == _GROWS else None
+        with self._bounds.flow.without_limits():
+            whole = self._bounds.flow.round(query, loop)
+        return self._bounds.variable(query, body.owner) if whole == _GROWS else None
 
 
 def _count(distance: Number, gain: Number) -> Number:

@@ -52,6 +52,7 @@ class Flow:
         self._control: dict[ast.stmt, Outcome] = {}
         self._conditions: dict[ast.stmt, Condition] = {}
         self._holding_conditions: set[tuple[Block, int]] = set()
+        self._ignores_limits = False
         self._handlers: dict[type[ast.stmt], Callable[[Query | None, Any], Outcome]] = {
             ast.If: self._if,
             ast.While: self._loop,
@@ -112,6 +113,11 @@ class Flow:
 
     @contextmanager
     def _assuming(self, conditions: Sequence[Condition]) -> Iterator[None]:
+        if not conditions:
+            yield
+            return
+        saved = self._conditions, self._holding_conditions
+        self._conditions, self._holding_conditions = {}, set()
         for condition in conditions:
             place = condition.place
             assert place.statement is not None
@@ -119,15 +125,20 @@ class Flow:
             self._holding_conditions.add((place.block, place.index))
             self._holding_conditions.update((owner.block, owner.index) for _, owner in place.owners())
         try:
-            yield
+            with self._bounds.provisionally():
+                yield
         finally:
-            self._conditions.clear()
-            self._holding_conditions.clear()
+            self._conditions, self._holding_conditions = saved
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether only some of the paths are looked at now, so that results are not to be kept."""
-        return bool(self._conditions)
+    @contextmanager
+    def without_limits(self) -> Iterator[None]:
+        """Look at what statements do alone, whatever conditions say of the value before."""
+        saved, self._ignores_limits = self._ignores_limits, True
+        try:
+            with self._bounds.provisionally():
+                yield
+        finally:
+            self._ignores_limits = saved
 
     def block(self, query: Query | None, block: Block) -> Outcome:
         """Return the effect of a block, from its first statement on; of a query of None, only how it can end."""
@@ -220,7 +231,7 @@ class Flow:
         return PASSES.behind(self._limit(query, value, condition.place, holds=condition.holds))
 
     def _limit(self, query: Query | None, test: ast.expr, place: Place, *, holds: bool) -> Effect:
-        if query is None:
+        if query is None or self._ignores_limits:
             return NOTHING
         limit = self.limits.limit(test, query, place, holds=holds)
         return NOTHING if limit == INF else constant(limit)

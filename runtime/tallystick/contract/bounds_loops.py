@@ -21,29 +21,20 @@ class Loops:
         self._bounds = bounds
         self._finder = Caps(bounds)
         self._caps: dict[Loop, list[Cap]] = {}
-        self._under_way: set[Loop] = set()
 
     def rounds(self, loop: Loop, index: int = -1) -> Number:
         """Return how often a loop goes round at most; of the statement ``index`` of its body, if one is given."""
-        caps = self._caps.get(loop)
-        if caps is None:
-            if loop in self._under_way:
-                return self._bounds.give_up()
-            caps = self._find(loop)
-        return min(cap.rounds for cap in caps if cap.behind < max(index, 0))
+        total = self._bounds.remembered(loop, lambda: self._find(loop))
+        behind = (cap.rounds for cap in self._caps.get(loop, ()) if cap.behind < index)
+        return min(total, *behind) if index > 0 and total < INF else total
 
-    def _find(self, loop: Loop) -> list[Cap]:
+    def _find(self, loop: Loop) -> Number:
         bounds = self._bounds
         bounds.may_go_on()
-        self._under_way.add(loop)
-        before, depth = bounds.given_up, bounds.depth
         bounds.depth += 1
-        caps = [_UNCAPPED, *self._finder.of(loop)]
-        bounds.depth = depth
-        self._under_way.discard(loop)
-        if bounds.is_final(min(cap.rounds for cap in caps), before):
-            self._caps[loop] = caps
-        return caps
+        caps = self._caps[loop] = [_UNCAPPED, *self._finder.of(loop)]
+        bounds.depth -= 1
+        return min(cap.rounds for cap in caps if cap.behind < 0)
 
     def repetitions(self, place: Place) -> Number:
         """Return how often a place is executed in one run of its function at most."""

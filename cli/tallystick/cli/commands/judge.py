@@ -1,4 +1,9 @@
-"""`check` and `gate`: verdicts on a script, with nothing started and nothing spent."""
+"""`check`, `gate`, `plan` and `rules`: verdicts on a script, with nothing started and nothing spent."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from tallystick.cli import options
 
@@ -65,3 +70,61 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
         return 0
     say(Text.assemble(("stopped", "bold red"), f": {frozen} compared; nothing was started, nothing was spent"))
     return REFUSED
+
+
+def plan(
+    run: options.Run,
+    script: Annotated[
+        Path | None, typer.Argument(metavar="[SCRIPT]", help="The rewrite; the run's own script by default.")
+    ] = None,
+    *,
+    args: options.Args = None,
+    grant: options.Grant = None,
+    envelope: options.EnvelopeFile = None,
+    max_calls: options.MaxCalls = None,
+    repeats: options.Repeats = None,
+    as_json: options.Json = False,
+) -> int:
+    """Say what a resume would replay, pay for and leave out.
+
+    Exits as the resume would, as far as that is known before anything new is paid.
+    """
+    import msgspec
+
+    from tallystick.cli import attending, inputs, plans, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.findings import NamedSource
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import PlanReport, PlanRequest
+
+    candidate = None if script is None else NamedSource(str(script), inputs.read_script(script))
+    request = PlanRequest(
+        source=None if candidate is None else candidate.text,
+        args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
+        limits=inputs.limits(envelope=envelope, grant=grant, max_calls=max_calls, repeats=repeats),
+    )
+    client = spawn.connect()
+    with attending.explained(as_json, candidate, lambda: attending.committed_source(client, run)):
+        report = client.post(run_path(run, "plan"), PlanReport, request, timeout=None)
+    if as_json:
+        say_json(report)
+    else:
+        say(plans.plan(report, candidate or attending.committed_source(client, run)))
+    return plans.exit_code(report)
+
+
+def rules(
+    name: Annotated[str | None, typer.Argument(metavar="[RULE]", help="A rule's code or name: R03.")] = None,
+    *,
+    as_json: options.Json = False,
+) -> int:
+    """List the checker's rules, or explain one of them."""
+    from tallystick.cli import rulebook
+    from tallystick.cli.terminal import say, say_json
+
+    found = rulebook.chosen(name)
+    if as_json:
+        say_json({"rules": found})
+    else:
+        say(rulebook.listing(found) if name is None else rulebook.page(*found))
+    return 0

@@ -83,12 +83,25 @@ def resume(
         list[str] | None,
         typer.Option("--allow-repeat", metavar="IDENTITY", help="Pay again for this call; may be given again."),
     ] = None,
+    retry_failed: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retry-failed",
+            metavar="IDENTITY",
+            help="Make this call again, which failed and which the script survived; may be given again.",
+        ),
+    ] = None,
+    no_preflight: Annotated[
+        bool, typer.Option("--no-preflight", help="Start a new revision without planning it first.")
+    ] = False,
     fail: options.Fail = None,
     latency: options.Latency = None,
     detach: options.Detach = False,
     as_json: options.Json = False,
 ) -> int:
     """Go on with a run; what it has paid for replays for free."""
+    import getpass
+
     import msgspec
 
     from tallystick.cli import attending, inputs, spawn
@@ -113,6 +126,9 @@ def resume(
         proceed=proceed,
         allow_repeats=allow_repeats,
         allowed_repeats=tuple(inputs.identity(text, "--allow-repeat") for text in allow_repeat or ()),
+        retry_failed=tuple(inputs.identity(text, "--retry-failed") for text in retry_failed or ()),
+        preflight=not no_preflight,
+        who=getpass.getuser(),
         faults=None if fail is None else tuple(fail),
         latency=None if latency is None else inputs.duration(latency, "--latency"),
     )

@@ -1,4 +1,4 @@
-"""`runs`, `show`, `attempts`, `capabilities`, `doctor`: looking, without changing anything."""
+"""`runs`, `show`, `attempts`, `explain`, `certificate`, `capabilities`, `doctor`: looking, and changing nothing."""
 
 from typing import Annotated
 
@@ -7,6 +7,7 @@ import typer
 from tallystick.cli import options
 
 UNHEALTHY = 1
+DIFFERENT = 1
 
 
 def runs(
@@ -75,6 +76,53 @@ def attempts(
     else:
         note("no open attempts" if unsettled else "no attempts: nothing was dispatched, nothing was spent")
     return 0
+
+
+def explain(
+    run: options.Run,
+    identity: Annotated[str, typer.Argument(metavar="IDENTITY", help="A call, in quotes, as reports show it.")],
+    *,
+    as_json: options.Json = False,
+) -> int:
+    """Say what became of one call of a run, and why."""
+    from tallystick.cli import inputs, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import Explanation
+
+    wanted = inputs.identity(identity, "IDENTITY")
+    found = spawn.connect().get(run_path(run, "explain"), Explanation, identity=str(wanted))
+    if as_json:
+        say_json(found)
+    else:
+        from tallystick.cli import reports
+
+        say(reports.explanation(found))
+    return 0
+
+
+def certificate(
+    run: options.Run,
+    *,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Recompute every certificate of the run; exit 1 on a difference.")
+    ] = False,
+    as_json: options.Json = False,
+) -> int:
+    """Show what a run's records were certified to be, and whether they still are."""
+    from tallystick.cli import spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import say, say_json
+    from tallystick.engine.messages import CertificateReport
+
+    report = spawn.connect().get(run_path(run, "certificate"), CertificateReport, verify="true" if verify else None)
+    if as_json:
+        say_json(report)
+    else:
+        from tallystick.cli import reports
+
+        say(reports.certificate(report))
+    return DIFFERENT if report.differences else 0
 
 
 def capabilities(*, as_json: options.Json = False) -> int:

@@ -1,4 +1,4 @@
-"""`watch`, `cancel`, `reconcile`: acting on a run that exists."""
+"""`watch`, `cancel`, `reconcile`, `retire`: acting on a run that exists."""
 
 from pathlib import Path
 from typing import Annotated
@@ -82,4 +82,34 @@ def reconcile(
         from tallystick.cli import reports
 
         say(reports.attempts([found]))
+    return 0
+
+
+def retire(
+    run: options.Run,
+    site: Annotated[str, typer.Argument(metavar="SITE", help="A frozen site: `orchestrate.draw/#1`.")],
+    *,
+    why: Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, for the log.")],
+    as_json: options.Json = False,
+) -> int:
+    """Release a committed call, so that later rewrites may leave it out.
+
+    Its records stay, and what they paid for is not paid again unasked.
+    """
+    import getpass
+
+    from tallystick.cli import spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import plain, say, say_json
+    from tallystick.contract.errors import UsageError
+    from tallystick.engine.messages import RetireRequest, RunReport
+
+    if not why.strip():
+        raise UsageError("--why is empty: who reads the log later will want the reason", hint="--why 'not wanted'")
+    request = RetireRequest(site, getpass.getuser(), why)
+    report = spawn.connect().post(run_path(run, "retire"), RunReport, request, timeout=None)
+    if as_json:
+        say_json(report)
+    else:
+        say(f"{plain(site)} of run {report.run} is retired: the gate no longer asks for it, its records stay")
     return 0

@@ -64,7 +64,7 @@ def _judge(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding
     if call in evidence.survey.awaited or place.fanout is not None:
         return
     text = f"{evidence.text(call.func)}(...)"
-    root = place.statement or _condition(place)
+    root = place.statement or _loop_tested_at(place)
     if root is None:
         return  # the body of a lambda: its caller gets the coroutine
     chain = _chain(root, call)
@@ -88,10 +88,8 @@ def _judge(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding
         )
 
 
-def _condition(place: Place) -> ast.expr | None:
-    owner = place.block.owner
-    statement = None if owner is None else owner.statement
-    return statement.test if isinstance(statement, ast.While) else None
+def _loop_tested_at(place: Place) -> ast.stmt | None:
+    return place.block.owner.statement if place.block.role == "test" and place.block.owner is not None else None
 
 
 def _chain(root: ast.AST, call: ast.Call) -> list[ast.AST]:

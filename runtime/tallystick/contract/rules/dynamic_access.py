@@ -1,4 +1,4 @@
-"""R10: a way round the names in the source: imports, dunders, code from text, attributes by name.
+"""R10: a way round the names in the source.
 
 What it refuses:
     Imports; dunder names and attributes; the builtins that make code from text or reach attributes, variables and
@@ -165,7 +165,6 @@ def _is_dunder(name: str) -> bool:
 RULE = Rule(
     code="R10",
     slug="dynamic-access",
-    title="a way round the names in the source",
     since="0.1.0",
     nodes=(ast.Module, ast.Import, ast.ImportFrom, ast.keyword, ast.MatchClass),
     check=_check,

@@ -78,7 +78,6 @@ def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef, evidence: Evidence) -> 
 RULE = Rule(
     code="R01",
     slug="entry-point",
-    title="a missing, duplicated or wrongly shaped entry point",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

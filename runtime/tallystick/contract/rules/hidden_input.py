@@ -168,7 +168,6 @@ def _kept_default(argument: ast.arg, default: ast.expr, scope: Scope) -> Finding
 RULE = Rule(
     code="R04",
     slug="hidden-input",
-    title="an input that no revision can see",
     since="0.1.0",
     nodes=(ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
     check=_check,

@@ -76,7 +76,6 @@ def _granted(call: ast.Call, evidence: Evidence) -> Iterator[Finding]:
 RULE = Rule(
     code="R11",
     slug="outside-envelope",
-    title="a script that goes beyond its envelope",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

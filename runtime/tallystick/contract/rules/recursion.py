@@ -100,7 +100,6 @@ def _endless(function: Scope, evidence: Evidence) -> Iterator[Finding]:
 RULE = Rule(
     code="R06",
     slug="recursion",
-    title="a function that calls itself",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

@@ -60,7 +60,6 @@ class Rule:
     Attributes:
         code: its number, never reused.
         slug: the bad pattern in a few words.
-        title: the same as a sentence's subject.
         since: the version that first had it.
         nodes: the types of node that it is asked about; of ``ast.Module`` there is one.
         check: yields what it finds at one such node.
@@ -69,7 +68,6 @@ class Rule:
 
     code: str
     slug: str
-    title: str
     since: str
     nodes: tuple[type[ast.AST], ...]
     check: Check
@@ -79,6 +77,11 @@ class Rule:
     def page(self) -> str:
         """The rule's documentation."""
         return sys.modules[self.check.__module__].__doc__ or ""
+
+    @property
+    def title(self) -> str:
+        """What it refuses, as the subject of a sentence: the head of its page."""
+        return self.page.partition("\n")[0].removeprefix(f"{self.code}: ").removesuffix(".")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -1,4 +1,4 @@
-"""R09: shared state that branches write in the order in which they happen to arrive.
+"""R09: shared state that branches write in the order in which they arrive.
 
 What it refuses:
     A branch of a fanout that writes a variable of a function around it, or an object such a variable holds, when a
@@ -171,17 +171,13 @@ def _is_sorted_in_place(use: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
 def _is_only_written(use: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
     """Whether a use in a branch only leads to what is written there, as ``groups`` in ``groups[k].append(x)``."""
     inner, outer = use, above.get(use)
-    while isinstance(outer, ast.Subscript) and outer.value is inner:
-        if isinstance(outer.ctx, ast.Store | ast.Del):
-            return True
+    while isinstance(outer, ast.Subscript | ast.Attribute | ast.Call):
+        if inner is not (outer.func if isinstance(outer, ast.Call) else outer.value):
+            return False
         inner, outer = outer, above.get(outer)
-    if isinstance(outer, ast.Attribute) and inner is not use:
-        call = above.get(outer)
-        return isinstance(call, ast.Call) and isinstance(above.get(call), ast.Expr)
-    if isinstance(outer, ast.Attribute) and outer.attr == "setdefault":
-        call = above.get(outer)
-        return call is not None and isinstance(above.get(call), ast.Expr)
-    return isinstance(outer, ast.AugAssign)
+    if isinstance(inner, ast.Subscript) and isinstance(inner.ctx, ast.Store | ast.Del):
+        return True
+    return isinstance(inner, ast.Call) and isinstance(outer, ast.Expr)
 
 
 def _root(node: ast.AST) -> ast.Name | None:
@@ -205,7 +201,6 @@ def _position(node: ast.AST) -> tuple[int, int]:
 RULE = Rule(
     code="R09",
     slug="shared-branch-state",
-    title="shared state that branches write in the order in which they arrive",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

@@ -98,7 +98,6 @@ def _inside_finally(node: ast.AST, *, in_loop: bool) -> Iterator[Finding]:
 RULE = Rule(
     code="R07",
     slug="swallowed-stop",
-    title="code that swallows the host's stops",
     since="0.1.0",
     nodes=(ast.Try,),
     check=_check,

@@ -1,4 +1,4 @@
-"""R03: a loop without a static bound, where it matters.
+"""R03: a loop without a static bound.
 
 What it refuses:
     Any ``while`` that nothing provably ends; a ``for`` or comprehension that reaches a capability call or builds a
@@ -101,7 +101,6 @@ def _head(loop: ast.stmt, last: ast.expr) -> ast.stmt:
 RULE = Rule(
     code="R03",
     slug="unbounded-loop",
-    title="a loop without a static bound",
     since="0.1.0",
     nodes=(ast.While, ast.For, ast.AsyncFor, *COMPREHENSIONS),
     check=_check,

@@ -172,7 +172,6 @@ def _unplain(node: ast.expr, what: str, hint: str) -> Finding:
 RULE = Rule(
     code="R08",
     slug="unencodable-payload",
-    title="a payload that has no canonical form",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

@@ -66,7 +66,6 @@ def _fanout(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Findin
 RULE = Rule(
     code="R05",
     slug="unguarded-fanout",
-    title="a fanout whose width is not bounded",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

@@ -1,4 +1,4 @@
-"""R02: an effect by any route but ``ctx.run("<literal capability>", payload)``.
+"""R02: an effect by any route but ctx.run.
 
 What it refuses:
     Methods of ``ctx`` under another name; ``ctx`` stored, renamed or handed on except to a helper's parameter that is
@@ -254,7 +254,6 @@ def _is_context(node: ast.expr) -> bool:
 RULE = Rule(
     code="R02",
     slug="unmediated-effect",
-    title="an effect by any route but ctx.run",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

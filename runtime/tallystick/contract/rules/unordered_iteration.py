@@ -120,7 +120,6 @@ def _call(node: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]
 RULE = Rule(
     code="R12",
     slug="unordered-iteration",
-    title="going through a set, which has no order",
     since="0.1.0",
     nodes=(ast.Module,),
     check=_check,

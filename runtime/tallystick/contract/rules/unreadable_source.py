@@ -56,6 +56,8 @@ def _top_level(statement: ast.stmt, place: Place, evidence: Evidence) -> Iterato
             return  # imports are R10's
         case ast.Expr(value=ast.Constant()):
             return
+        case ast.Return() | ast.Break() | ast.Continue() | ast.Expr(value=ast.Yield() | ast.YieldFrom()):
+            return  # these do not compile
         case ast.Assign(targets=targets, value=value) if all(map(_is_name, targets)):
             yield from _constant(value, place, evidence)
         case ast.AnnAssign(target=ast.Name(), value=value):
@@ -184,7 +186,6 @@ def _check(node: ast.AST, place: Place, evidence: Evidence) -> Iterator[Finding]
 RULE = Rule(
     code="R00",
     slug="unreadable-source",
-    title="a source that is no module of definitions and constants",
     since="0.1.0",
     nodes=(
         ast.Module,

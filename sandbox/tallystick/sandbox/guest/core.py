@@ -40,10 +40,9 @@ class Guest:
 
     def _advance(self) -> list[ToHost]:
         calls = self._run(self._trampoline) if self._trampoline is not None else []
-        sent: list[ToHost] = [*self._log.take(), *calls, *self._syncs]
+        end = [self.last] if self.last is not None else self._syncs  # the last word is an answer to every Sync
+        sent: list[ToHost] = [*self._log.take(), *calls, *end]
         self._syncs.clear()
-        if self.last is not None:
-            sent.append(self.last)
         return sent
 
     def _take(self, frame: ToGuest) -> None:

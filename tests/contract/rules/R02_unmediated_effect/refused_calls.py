@@ -9,7 +9,7 @@ async def orchestrate(ctx, args):
     e = await ctx.run("image.generate")  # R02
     f = await ctx.run(capability="image.generate", payload={})  # R02 R02
     g = await ctx.run("image.generate", {}, retries=3)  # R02
-    h = await ctx.run()  # R02 R02
+    h = await ctx.run()  # R02
     i = await ctx.parallel(*[x for x in "ab"])  # R02
     j = await ctx.parallel(a, b)  # R02 R05
     k = await ctx.race()  # R02

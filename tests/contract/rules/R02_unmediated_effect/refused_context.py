@@ -27,6 +27,3 @@ async def orchestrate(ctx, args):
     named = (lambda: ctx)()  # R02
     return run, kept, again, note, named
 
-
-def ctx():  # R02
-    return None
