@@ -9,7 +9,7 @@ STAMP := $(VENV)/.installed
 PORTIONS := runtime store sandbox providers cli bench
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test test-long lint types lock bench clean
+.PHONY: help setup demo test test-long lint types docs lock bench clean
 
 help: # list what there is to make
 	@sed -n 's/^\([a-z-]*\):.*# \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,6 +46,9 @@ lint: setup # ruff and the order of the layers
 
 types: setup # mypy, strict
 	@$(BIN)/mypy $(PORTIONS) tests
+
+docs: setup # write the pages that are made from the code
+	@$(BIN)/python -m tallystick.cli.docs
 
 # A hashed, universal requirements file that names no registry (docs/decisions/0002).
 lock: setup # resolve the dependencies anew

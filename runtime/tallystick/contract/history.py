@@ -145,6 +145,8 @@ class History:
         attempt = self._attempt(record.attempt)
         started = attempt.started
         self._require(record.identity not in self.records, f"{record.identity} has two records")
+        over = attempt.state in ("failed", "abandoned")
+        self._require(not over, f"attempt {record.attempt} has a record and is {attempt.state}")
         same = (started.identity, started.capability, started.digest, started.take)
         self._require(
             same == (record.identity, record.capability, record.digest, record.take),

@@ -8,8 +8,8 @@ from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
 from tallystick.contract.runtime_rule import Stop
 
-#: The gravest stop is the reason: divergence, then unresolved, then denial, then the rest.
-_GRAVITY = ("TS-D", "TS-A", "TS-P", "TS-S", "TS-R", "TS-N")
+#: The gravest stop is the reason: a cancel, for somebody wanted it, then divergence, unresolved, denial, the rest.
+_GRAVITY = ("TS-R009", "TS-D", "TS-A", "TS-P", "TS-S", "TS-R", "TS-N")
 
 State: TypeAlias = Literal["finished", "blocked", "failed"]
 

@@ -95,7 +95,8 @@ class Launches:
             )
         self._claims[run] = by
         try:
-            yield
+            with self._library.pinned(run):
+                yield
         finally:
             del self._claims[run]
 

@@ -1,6 +1,8 @@
 """Histories of runs, folded on demand; those asked for lately are kept and stay in step with the journal."""
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import anyio.to_thread
 
@@ -20,6 +22,7 @@ class Library:
         self._journal = journal
         self._kept: OrderedDict[str, History] = OrderedDict()
         self._lent: set[str] = set()
+        self._pinned: set[str] = set()
 
     async def history(self, run: str) -> History:
         """Return the history of a run, in step with the journal.
@@ -48,10 +51,20 @@ class Library:
         self._journal.attach(history)
         self._kept[history.run] = history
         self._kept.move_to_end(history.run)
-        while len(self._kept) > KEPT:
-            old, _ = self._kept.popitem(last=False)
+        idle = [run for run in self._kept if run not in self._pinned]
+        for old in idle[: max(0, len(self._kept) - KEPT)]:
+            del self._kept[old]
             self._journal.detach(old)
         return history
+
+    @contextmanager
+    def pinned(self, run: str) -> Iterator[None]:
+        """Keep the history of a run in step for as long as an operation holds it."""
+        self._pinned.add(run)
+        try:
+            yield
+        finally:
+            self._pinned.discard(run)
 
     def forget(self, run: str) -> None:
         """Drop a history that came to nothing."""
