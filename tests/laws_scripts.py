@@ -43,6 +43,7 @@ class Part(NamedTuple):
     guarded: bool = False
     wrapped: bool = False
     left: bool = False
+    copied: bool = False
 
 
 Parts = tuple[Part, ...]
@@ -128,7 +129,8 @@ class _Writer:
         number, inside = f"i_{tag}", (*numbers, f"i_{tag}")
         match part.kind:
             case "call":
-                return [f"kept.append((await {self.call(part, numbers)})[{CAPABILITIES[part.capability][1]!r}])"]
+                copies = 2 if part.copied else 1
+                return copies * [f"kept.append((await {self.call(part, numbers)})[{CAPABILITIES[part.capability][1]!r}])"]
             case "loop":
                 return [f"for {number} in range({width}):", *_indented(self.block(part.body, inside))]
             case "try":
@@ -253,6 +255,7 @@ EDITS = {
     "left early": Edit(lambda _: True, _turned("left"), verdict=True, stages=False),
     "capability": Edit(_is_call, lambda part, _: (part._replace(capability=_other(part.capability)),), verdict=False),
     "renamed": Edit(lambda _: True, _lengthened("name"), verdict=None),
+    "copied": Edit(_is_call, _turned("copied"), verdict=None, stages=False),
     "loop to fanout": Edit(lambda part: part.kind in _SHAPES, lambda part, _: (
         part._replace(kind=_SHAPES[part.kind]),
     ), verdict=None),

@@ -1,14 +1,16 @@
 """Plan, resume, certify: the commands against a daemon that they start themselves."""
 
 import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tallystick.cli import spawn
-from tallystick.cli.main import main
 from tallystick.engine import paths
 
 SCRIPT = """\
@@ -37,52 +39,50 @@ def real_daemon(home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             spawn.stop(client)
 
 
-def told(capsys: pytest.CaptureFixture[str], status: int, *argv: str) -> dict[str, object]:
-    """Give a command with ``--json``, see how it exits, and return what it prints."""
-    assert main([*argv, "--json"]) == status
-    found = json.loads(capsys.readouterr().out)
-    assert isinstance(found, dict)
-    return found
+def told(status: int, *argv: str) -> Any:
+    """Give a command in a process of its own, see how it exits, and return what it prints."""
+    program = [sys.executable, "-m", "tallystick.cli.main", *argv, "--json"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=50)
+    assert done.returncode == status, done.stderr
+    return json.loads(done.stdout)
 
 
-def test_a_rewrite_is_planned_resumed_and_certified(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rewrite_is_planned_resumed_and_certified() -> None:
     Path("shots.py").write_text(SCRIPT)
     Path("repaired.py").write_text(SCRIPT.replace("1792x", "1024x"))
     Path("diverging.py").write_text(SCRIPT.replace('["1024x', '["512x').replace("1792x", "1024x"))
     grants = ["--grant", "storyboard.plan,image.generate", "--fail", "image.generate:2:invalid_request"]
-    told(capsys, 1, "run", "shots.py", "--args", '{"brief": "a lighthouse"}', *grants)
+    told(1, "run", "shots.py", "--args", '{"brief": "a lighthouse"}', *grants)
 
-    diverging = told(capsys, 4, "plan", "last", "diverging.py")
+    diverging = told(4, "plan", "last", "diverging.py")
     assert diverging["diverge"]
-    assert told(capsys, 4, "resume", "last", "--script", "diverging.py")["details"] == diverging
-    repaired = told(capsys, 0, "plan", "last", "repaired.py")
+    assert told(4, "resume", "last", "--script", "diverging.py")["details"] == diverging
+    repaired = told(0, "plan", "last", "repaired.py")
     assert (repaired["state"], repaired["replay"], repaired["estimate_usd"]) == ("blocked", 2, 0.02)
-    report = told(capsys, 1, "show", "last")
-    assert report["spend"]["usd"] == SPENT, "plans have cost something"  # type: ignore[index]  # JSON
+    report = told(0, "show", "last")
+    assert report["spend"]["usd"] == SPENT, "plans have cost something"
 
-    report = told(capsys, 0, "resume", "last", "--script", "repaired.py")
-    assert (report["calls"]["executed"], report["calls"]["replayed"]) == (1, 2)  # type: ignore[index]  # JSON
-    finished = told(capsys, 0, "plan", "last")
+    report = told(0, "resume", "last", "--script", "repaired.py")
+    assert (report["calls"]["executed"], report["calls"]["replayed"]) == (1, 2)
+    finished = told(0, "plan", "last")
     assert (finished["state"], finished["replay"], finished["new"]) == ("finished", 3, [])
-    certificate = told(capsys, 0, "certificate", "last", "--verify")
+    certificate = told(0, "certificate", "last", "--verify")
     assert (certificate["entries"], certificate["certificates"], certificate["differences"]) == (3, 2, [])
-    assert told(capsys, 0, "explain", "last", "orchestrate.draw/#1 [1] 0")["state"] == "committed"
+    assert told(0, "explain", "last", "orchestrate.draw/#1 [1] 0")["state"] == "committed"
 
 
-def test_a_retired_call_may_be_left_out_and_the_plan_names_it_as_an_orphan(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_retired_call_may_be_left_out_and_the_plan_names_it_as_an_orphan() -> None:
     calls = '    {}await ctx.run("text.generate", {{"prompt": "{}"}})\n'
     begin = "async def orchestrate(ctx, args):\n"
     Path("two.py").write_text(begin + calls.format("", "x") + calls.format("return ", "y"))
     Path("one.py").write_text(begin + calls.format("return ", "x"))
-    told(capsys, 0, "run", "two.py", "--grant", "text.generate")
-    told(capsys, 3, "plan", "last", "one.py")
-    told(capsys, 0, "retire", "last", "orchestrate/#2", "--why", "a second text is not wanted")
-    plan = told(capsys, 0, "plan", "last", "one.py")
+    told(0, "run", "two.py", "--grant", "text.generate")
+    told(3, "plan", "last", "one.py")
+    told(0, "retire", "last", "orchestrate/#2", "--why", "a second text is not wanted")
+    plan = told(0, "plan", "last", "one.py")
     assert (plan["state"], plan["orphans"]) == (
         "finished",
         [{"site": "orchestrate/#2", "path": [], "occurrence": 0}],
     )
-    assert told(capsys, 0, "resume", "last", "--script", "one.py")["orphans"] == plan["orphans"]
-    assert told(capsys, 0, "certificate", "last", "--verify")["entries"] == 2
+    assert told(0, "resume", "last", "--script", "one.py")["orphans"] == plan["orphans"]
+    assert told(0, "certificate", "last", "--verify")["entries"] == 2

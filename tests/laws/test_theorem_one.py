@@ -27,7 +27,6 @@ from tallystick.contract.errors import (
     DivergenceError,
     GateStoppedError,
     PolicyDeniedError,
-    TallyError,
 )
 from tallystick.contract.events import Record
 from tallystick.contract.history import History
@@ -89,13 +88,14 @@ class Story(NamedTuple):
 
 places = st.builds(Place, st.integers(0, 5), st.none() | st.integers(0, 2))
 troubles = st.lists(st.tuples(places, st.sampled_from(sorted(TROUBLE))), min_size=1, max_size=2)
+crashes = st.integers(0, 4).flatmap(lambda drawn_: places if drawn_ == 0 else st.none())
 steps = st.builds(
     Step,
-    edit=st.none() | st.sampled_from(sorted(EDITS)),
+    edit=st.sampled_from([None, *sorted(EDITS)]),
     at=st.integers(0, 5),
     new=drawn.parts,
     trouble=st.just([]) | troubles,
-    crash=st.none() | st.none() | places,
+    crash=crashes,
     settle=st.sampled_from(["commit", "abandon", "leave"]),
     preflight=st.booleans(),
 )
@@ -103,7 +103,7 @@ stories = st.builds(
     Story,
     drawn.scripts,
     trouble=st.just([]) | troubles,
-    crash=st.none() | st.none() | st.none() | places,
+    crash=crashes,
     concurrency=st.integers(1, 4),
     seed=st.integers(0, 99),
     steps=st.lists(steps, min_size=1, max_size=4),
@@ -286,4 +286,3 @@ def test_a_candidate_that_the_gate_accepts_never_executes_a_committed_identity()
     print(f"{seen.total()} ends of launches and stories: {dict(seen.most_common())}")
     ends = {"completed", "TS-R002", "TS-D001", "TS-P005", "TS-A002", "orphans", "replayed", "crashed in flight"}
     assert ends | {error.__name__ for error in REFUSALS} <= seen.keys(), "the stories are too tame to say anything"
-    assert all(issubclass(error, TallyError) for error in REFUSALS)

@@ -8,11 +8,15 @@ from tallystick.sandbox.frames import (
     MAX_NAME,
     MAX_TEXT,
     MAX_WHERE,
+    Call,
     Crash,
+    Done,
     FrameError,
     Log,
     Reply,
     Start,
+    Sync,
+    Synced,
     ToGuest,
 )
 from tallystick.sandbox.guest.core import Guest
@@ -236,3 +240,11 @@ def test_arguments_are_the_scripts_own() -> None:
     play = Play(script('args["n"] += 1\n    print(args)\n    return args["n"]'), {"n": 1})
     assert play.frames[0] == Log(nonce=NONCE, text="{'n': 2}")
     assert play.result == 2
+
+
+def test_who_asks_when_all_branches_wait_hears_that_or_the_end_and_never_both() -> None:
+    guest = Guest(NONCE)
+    start = Start(nonce=NONCE, source=script('return await ctx.run("a", 1, _site="s")'), args=None)
+    call, synced = guest.feed([start, Sync(nonce=NONCE, id=1)])
+    assert (type(call), synced) == (Call, Synced(nonce=NONCE, id=1))
+    assert guest.feed([Reply(nonce=NONCE, id=1, value=7), Sync(nonce=NONCE, id=2)]) == [Done(nonce=NONCE, value=7)]

@@ -127,7 +127,11 @@ class Bounds:
             return self.give_up()
         self._under_way.add(key)
         before = self.given_up
-        bound = compute()
+        if self.single_steps or self.flow.is_assuming:
+            with self._without_assumptions():
+                bound = compute()
+        else:
+            bound = compute()
         self._under_way.discard(key)
         if bound < INF or self.given_up == before or self._steps > _PATIENCE:
             self._memory[key] = bound
@@ -150,26 +154,20 @@ class Bounds:
         return False
 
     @contextmanager
-    def provisionally(self) -> Iterator[None]:
-        """Work under an assumption: what is found out is forgotten afterwards."""
-        saved, self._memory = self._memory, {}
-        try:
-            yield
-        finally:
-            self._memory = saved
-
-    @contextmanager
     def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
         """Let ``!=`` stop the quantity, which starts at ``start`` at most; None assumes nothing."""
-        if start is None:
+        saved = self.single_steps
+        self.single_steps = {} if start is None else {query: start}
+        yield
+        self.single_steps = saved
+
+    @contextmanager
+    def _without_assumptions(self) -> Iterator[None]:
+        """Work out what holds in any case: only so can it be remembered."""
+        saved, self.single_steps = self.single_steps, {}
+        with self.flow.assuming(()), self.flow.ignoring_limits(False):
             yield
-            return
-        saved, self.single_steps = self.single_steps, {**self.single_steps, query: start}
-        try:
-            with self.provisionally():
-                yield
-        finally:
-            self.single_steps = saved
+        self.single_steps = saved
 
     # Variables
 

@@ -126,7 +126,7 @@ class Caps:
         """Yield the caps that follow if the quantity surely grows in each round and is stopped at a limit."""
         bounds, flow = self._bounds, self._bounds.flow
         opposite = query._replace(aspect=query.aspect.negated)
-        with flow.without_limits():
+        with flow.ignoring_limits():
             step = flow.round(opposite, loop, conditions)
         if step is None or not NEVER < step.gain <= -1 or step.base != NEVER:
             return
@@ -158,7 +158,7 @@ class Caps:
     def _gains(self, loop: Loop, body: Block, opposite: Query) -> list[Effect]:
         """Return the effect of a round before each statement of the body, as far as they can be reached."""
         effects: list[Effect] = []
-        with self._bounds.flow.without_limits():
+        with self._bounds.flow.ignoring_limits():
             before: Effect | None = self._bounds.flow.head(opposite, loop)
             for index in range(len(body.statements)):
                 if before is None:
@@ -176,7 +176,7 @@ class Caps:
     def _single_step_from(self, query: Query, loop: Loop, body: Block) -> Number | None:
         """Return where a quantity starts, at most, that moves by exactly one in each round; None if it may not."""
         assert body.owner is not None
-        with self._bounds.flow.without_limits():
+        with self._bounds.flow.ignoring_limits():
             whole = self._bounds.flow.round(query, loop)
         return self._bounds.variable(query, body.owner) if whole == _GROWS else None
 

@@ -20,6 +20,7 @@ from tallystick.contract.bounds_outcome import (
     CONTINUES,
     LEAVES,
     PASSES,
+    UNKNOWN,
     Outcome,
     Query,
     either,
@@ -107,15 +108,13 @@ class Flow:
             loop: the loop.
             conditions: what is known to hold if the loop goes round once more.
         """
-        with self._assuming(conditions):
+        with self.assuming(conditions):
             outcome = self.block(query, self._bounds.survey.block(loop))
         return sequence(self.head(query, loop), either(outcome.normal, outcome.continues))
 
     @contextmanager
-    def _assuming(self, conditions: Sequence[Condition]) -> Iterator[None]:
-        if not conditions:
-            yield
-            return
+    def assuming(self, conditions: Sequence[Condition]) -> Iterator[None]:
+        """Look only at the paths on which the conditions hold."""
         saved = self._conditions, self._holding_conditions
         self._conditions, self._holding_conditions = {}, set()
         for condition in conditions:
@@ -124,21 +123,20 @@ class Flow:
             self._conditions[place.statement] = condition
             self._holding_conditions.add((place.block, place.index))
             self._holding_conditions.update((owner.block, owner.index) for _, owner in place.owners())
-        try:
-            with self._bounds.provisionally():
-                yield
-        finally:
-            self._conditions, self._holding_conditions = saved
+        yield
+        self._conditions, self._holding_conditions = saved
 
     @contextmanager
-    def without_limits(self) -> Iterator[None]:
+    def ignoring_limits(self, ignored: bool = True) -> Iterator[None]:
         """Look at what statements do alone, whatever conditions say of the value before."""
-        saved, self._ignores_limits = self._ignores_limits, True
-        try:
-            with self._bounds.provisionally():
-                yield
-        finally:
-            self._ignores_limits = saved
+        saved, self._ignores_limits = self._ignores_limits, ignored
+        yield
+        self._ignores_limits = saved
+
+    @property
+    def is_assuming(self) -> bool:
+        """Whether not everything is looked at now, so that what is found holds under assumptions only."""
+        return self._ignores_limits or bool(self._conditions)
 
     def block(self, query: Query | None, block: Block) -> Outcome:
         """Return the effect of a block, from its first statement on; of a query of None, only how it can end."""
@@ -171,7 +169,9 @@ class Flow:
             return self._compute(query, block, index)
         known = self._control.get(statement)
         if known is None:
-            known = self._control[statement] = self._compute(None, block, index)
+            known = self._compute(None, block, index)
+            if known is not UNKNOWN:
+                self._control[statement] = known
         return known
 
     def entry(self, query: Query | None, block: Block) -> Effect:
@@ -209,6 +209,8 @@ class Flow:
         return effect
 
     def _compute(self, query: Query | None, block: Block, index: int) -> Outcome:
+        if not self._bounds.may_go_on():
+            return UNKNOWN
         statement = block.statements[index]
         handler = self._handlers.get(statement.__class__)
         if handler is not None:

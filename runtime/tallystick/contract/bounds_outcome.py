@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tallystick.contract.bounds_effect import NEVER, NOTHING, Aspect, Effect, constant
+from tallystick.contract.bounds_effect import NEVER, NOTHING, UNBOUNDED, Aspect, Effect, constant
 from tallystick.contract.scopes import Scope
 
 
@@ -49,6 +49,7 @@ PASSES = Outcome(NOTHING, None, None, NOTHING)
 LEAVES = Outcome(None, None, None, NOTHING)
 BREAKS = Outcome(None, NOTHING, None, NOTHING)
 CONTINUES = Outcome(None, None, NOTHING, NOTHING)
+UNKNOWN = Outcome(UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED)
 UNREACHED = Outcome(None, None, None, constant(NEVER))
 
 

@@ -105,7 +105,7 @@ class Life:
 
     async def _live(self, started: Callable[[], None]) -> None:
         actor = self.actor = self._create()
-        actor._life = self  # noqa: SLF001 - the other half of the actor: its base class keeps it private from subclasses' callers
+        actor._life = self  # noqa: SLF001 - the base class is the kernel's other half
         await actor.on_start()
         self._on_stop = actor.on_stop
         started()

@@ -6,7 +6,6 @@ import pytest
 from docker_support import HELLO, docker_driver
 from tallystick.sandbox.conformance import ONE_CALL, guest, play, reply, start
 from tallystick.sandbox.docker import sandbox as sandbox_module
-from tallystick.sandbox.docker.driver import DockerDriver
 from tallystick.sandbox.docker.memory_event import ran_out_of_memory
 from tallystick.sandbox.docker.sandbox import DockerSandbox
 from tallystick.sandbox.frames import Call, Crash, Done, FrameError
@@ -23,11 +22,6 @@ async def in_call(sandbox: DockerSandbox) -> Call:
     (call,) = await sandbox.receive()
     assert isinstance(call, Call)
     return call
-
-
-def engines(driver: DockerDriver, sandbox: DockerSandbox) -> object:
-    assert driver._engine is not None
-    return driver._engine.docker.containers.container(sandbox.id)
 
 
 async def test_a_container_killed_from_outside_says_so(docker_image: str) -> None:

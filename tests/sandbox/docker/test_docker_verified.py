@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
 import pytest
 from aiodocker.containers import DockerContainer, DockerContainers
 
@@ -10,7 +11,6 @@ from docker_support import connected, containers, docker_driver
 from tallystick.sandbox.conformance import NONCE
 from tallystick.sandbox.docker.discovery import Endpoint
 from tallystick.sandbox.docker.driver import DockerDriver
-from tallystick.sandbox.docker.image import HOST_BASE
 from tallystick.sandbox.docker.sandbox import DockerSandbox
 from tallystick.sandbox.protocol import Limits, SandboxError
 
@@ -28,7 +28,7 @@ def with_a_weak_filter(settings: Settings) -> None:
 
 
 def with_new_privileges(settings: Settings) -> None:
-    del settings["HostConfig"]["SecurityOpt"][0]
+    settings["HostConfig"]["SecurityOpt"] = ["seccomp=unconfined"]
 
 
 def as_root(settings: Settings) -> None:
@@ -64,12 +64,12 @@ def with_the_hosts_processes(settings: Settings) -> None:
     ("tamper", "named"),
     [
         (without_filter, ("SecurityOpt", "seccomp=")),
-        (with_a_weak_filter, ("SecurityOpt", "unconfined", "the kernel's")),
+        (with_a_weak_filter, ("SecurityOpt", "unconfined")),
         (with_new_privileges, ("SecurityOpt", "no-new-privileges")),
         (as_root, ("Config.User is '0:0', not '65534:65534'", "the kernel's Uid is")),
         (with_capabilities, ("HostConfig.CapDrop is []", "the kernel's CapBnd is")),
         (with_a_network, ("HostConfig.NetworkMode is 'host', not 'none'", "the network is ['host']")),
-        (with_a_writable_root, ("ReadonlyRootfs is False, not True", "the kernel's mount of the root is rw")),
+        (with_a_writable_root, ("ReadonlyRootfs is False, not True", "the kernel's mount of the root is 'rw")),
         (with_more_memory, ("HostConfig.Memory is 2147483648, not 536870912",)),
         (with_a_mount, ("HostConfig.Binds is ['/proc:/host:ro'], not None", "Mounts")),
         (with_the_hosts_processes, ("HostConfig.PidMode is 'host', not None",)),
@@ -84,8 +84,7 @@ async def test_a_container_that_is_not_as_asked_gets_no_script(
         with pytest.raises(SandboxError, match="got no script and was removed") as refused:
             await driver.open(Limits(), NONCE)
         for name in named:
-            if name != "the kernel's" or "the kernel's" in str(refused.value):
-                assert name in str(refused.value)
+            assert name in str(refused.value)
 
 
 def tampered_with(monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Settings], None]) -> None:
@@ -107,7 +106,7 @@ async def test_a_container_of_another_image_is_refused_naming_both(
     """As when a name that once meant the pinned image means another one now."""
     async with connected(docker_endpoint) as engine:
         # Another image of the same content: the pinned one with a label.
-        found = await engine.docker.containers.create({"Image": docker_image})
+        found = await engine.docker.containers.create({"Image": docker_image, "Cmd": ["never"]})
         try:
             moved = (await found.commit(repository="tallystick-test", tag="moved", changes='LABEL moved="yes"'))["Id"]
         finally:
@@ -152,12 +151,9 @@ async def test_an_image_that_the_engine_does_not_have_says_how_to_get_it(docker_
     async with docker_driver(missing, docker_endpoint) as driver:
         with pytest.raises(SandboxError, match=r"does not have the pinned image .* tally image build"):
             await driver.open(Limits(), NONCE)
-    assert HOST_BASE not in missing
 
 
 async def test_a_create_that_is_cancelled_leaves_nothing(docker_image: str, docker_endpoint: Endpoint) -> None:
-    import anyio
-
     async with docker_driver(docker_image) as driver:
         await driver.prepare()
         for tick in range(12):

@@ -31,15 +31,19 @@ class EngineError(SandboxError):
 
 
 class Engine:
-    """A client of one engine, without the usual bound on connections: every guest that is waited for holds one."""
+    """A client of one engine.
+
+    Without the usual bound on connections, for every guest that is waited for holds one; and without keeping any, for
+    one that was kept over a restart of the engine fails the first request after it.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         if endpoint.path:
-            self._connector: aiohttp.BaseConnector = aiohttp.UnixConnector(endpoint.path, limit=0)
+            self._connector: aiohttp.BaseConnector = aiohttp.UnixConnector(endpoint.path, limit=0, force_close=True)
             url = "unix://localhost"
         else:
-            self._connector = aiohttp.TCPConnector(limit=0)
+            self._connector = aiohttp.TCPConnector(limit=0, force_close=True)
             url = str(endpoint)
         # No time limit in here: a quiet stream has not ended, and requests are bounded where they are made.
         self.docker = Docker(url, connector=self._connector, timeout=aiohttp.ClientTimeout(total=None))
@@ -50,14 +54,14 @@ class Engine:
         await self._connector.close()
 
     @asynccontextmanager
-    async def asked(self, to: str, seconds: float = REQUEST_SECONDS) -> AsyncIterator[Docker]:
-        """Ask the engine ``to`` do something, within a time.
+    async def asked(self, to: str, seconds: float | None = None) -> AsyncIterator[Docker]:
+        """Ask the engine ``to`` do something, within some seconds, ``REQUEST_SECONDS`` if none are given.
 
         Raises:
             EngineError: it refused or failed, or did not answer in time.
         """
         try:
-            with anyio.fail_after(seconds):
+            with anyio.fail_after(REQUEST_SECONDS if seconds is None else seconds):
                 yield self.docker
         except DockerError as error:
             if error.status == _NO_CONNECTION:
@@ -65,7 +69,9 @@ class Engine:
             raise EngineError(refusal(to, error.status, error.message), error.status) from error
         except TimeoutError as error:
             raise EngineError(f"{unreachable(str(self.endpoint), error)} (it was asked to {to})") from error
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and not self.docker.session.closed:
+                raise
             raise EngineError(f"the engine went away while it was asked to {to}: {error}; try again") from error
 
 

@@ -23,7 +23,7 @@ QUIET_SECONDS = 15.0
 CONFIRM_SECONDS = 10.0
 #: Seconds that the streams of an ended guest get to end as well.
 DRAIN_SECONDS = 2.0
-#: Seconds that the end of a killed guest may take.
+#: Seconds that the end of a killed guest and its removal may take; what is not removed then, the next start removes.
 KILL_SECONDS = 30.0
 
 _KEPT = 4 << 20  # bytes of frames that are kept for a receiver while only the end is waited for
@@ -114,19 +114,22 @@ class DockerSandbox:
 
     async def _kill(self) -> None:
         self._ending.set()
-        if self._exit is None:
-            with anyio.move_on_after(KILL_SECONDS) as patience:
+        removed = False
+        with anyio.move_on_after(KILL_SECONDS) as patience:
+            if self._exit is None:
                 # Side by side: the engine answers a kill after the end, and the end comes after its streams were read.
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._signal)
                     await self.wait()
-            if patience.cancelled_caught:
-                self._exit = lost(self._lost or "the engine does not say how it ended", self._attached.error_text())
-                self._waiter.cancel()
+            self._attached.close()
+            removed = await remove(self._engine, self.id)
+        if patience.cancelled_caught and self._exit is None:
+            self._exit = lost(self._lost or "the engine does not say how it ended", self._attached.error_text())
+            self._waiter.cancel()
         self._unread.clear()
         self._attached.close()
         self._released = True
-        self._forget(self, await remove(self._engine, self.id))
+        self._forget(self, removed)
 
     async def _signal(self) -> None:
         """Kill the container; note whether it was there to be killed."""
