@@ -198,7 +198,7 @@ def source_of(script: Parts) -> str:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    return [f"    {line}" for line in lines]
+    return [f"    {line}" for line in lines or ["pass"]]
 
 
 # How they are edited.

@@ -153,6 +153,11 @@ def test_of_several_stops_the_gravest_is_the_reason_whatever_the_order() -> None
         for code in order:
             assert table.launch.halt(Stop(code, "m", "h")).stop.code == code
         assert table.launch.stop is not None
+        assert table.launch.stop.code == "TS-R009"  # somebody wanted it; what was found besides is in the attempts
+        table.launch.stop = None
+        for code in [one for one in order if one != "TS-R009"]:
+            table.launch.halt(Stop(code, "m", "h"))
+        assert table.launch.stop is not None
         assert table.launch.stop.code == "TS-D001"
 
 
