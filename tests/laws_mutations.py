@@ -106,7 +106,10 @@ def _starred_arguments(tree: ast.Module) -> bool:
 def _first_await_dropped(tree: ast.Module) -> bool:
     for body, index in _statements(tree):
         match body[index]:
-            case ast.Expr(value=ast.Await(value=ast.Call() as call)) | ast.Assign(value=ast.Await(value=ast.Call() as call)):
+            case (
+                ast.Expr(value=ast.Await(value=ast.Call() as call))
+                | ast.Assign(value=ast.Await(value=ast.Call() as call))
+            ):
                 if call in _calls(tree):
                     body.insert(index, ast.Expr(call))
                     return True
@@ -193,19 +196,30 @@ DESTROYING: dict[str, tuple[str, Mutation]] = {
     "identity of an object": ("R04", inserted("seed = id(args) % 97")),
     "clock": ("R04", inserted("seed = time.time()", "import time")),
     "global changed": ("R04", inserted("TOLD.append(1)", "TOLD = []")),
-    "fanout over what came in": ("R05", inserted("await ctx.parallel([ctx.run('text.generate', {'prompt': one}) for one in args['many']])")),
+    "fanout over what came in": (
+        "R05",
+        inserted("await ctx.parallel([ctx.run('text.generate', {'prompt': one}) for one in args['many']])"),
+    ),
     "fanout of a list without a cap": (
         "R05",
-        inserted("jobs = []\nfor one in args['many']:\n    jobs.append(ctx.run('text.generate', {'prompt': one}))\nawait ctx.parallel(jobs)"),
+        inserted(
+            "jobs = []\nfor one in args['many']:\n    jobs.append(ctx.run('text.generate', {'prompt': one}))\nawait ctx.parallel(jobs)"
+        ),
     ),
     "bound of slices removed": ("R03|R05", _on_tree(_unbounded_slices)),
     "recursion": (
         "R06",
-        inserted("await again(ctx, 3)", f"async def again(ctx, left):\n    {CALL}\n    if left:\n        await again(ctx, left - 1)"),
+        inserted(
+            "await again(ctx, 3)",
+            f"async def again(ctx, left):\n    {CALL}\n    if left:\n        await again(ctx, left - 1)",
+        ),
     ),
     "mutual recursion": (
         "R06",
-        inserted("await ping(ctx)", f"async def ping(ctx):\n    {CALL}\n    await pong(ctx)\nasync def pong(ctx):\n    await ping(ctx)"),
+        inserted(
+            "await ping(ctx)",
+            f"async def ping(ctx):\n    {CALL}\n    await pong(ctx)\nasync def pong(ctx):\n    await ping(ctx)",
+        ),
     ),
     "bare except": ("R07", _on_tree(_tried("try:\n    pass\nexcept:\n    raise"))),
     "except BaseException": ("R07", _on_tree(_tried("try:\n    pass\nexcept (ValueError, BaseException):\n    raise"))),
@@ -235,11 +249,20 @@ DESTROYING: dict[str, tuple[str, Mutation]] = {
     "format that reaches an attribute": ("R10", inserted("kind = '{0.real}'.format(1)")),
     "site given": ("R10", _on_tree(_site_given)),
     "unknown capability": ("R11", _on_tree(_misspelt)),
-    "capability without a grant": ("R11", inserted("await ctx.run('music.generate', {'prompt': 'a', 'duration_s': 1})")),
+    "capability without a grant": (
+        "R11",
+        inserted("await ctx.run('music.generate', {'prompt': 'a', 'duration_s': 1})"),
+    ),
     "more calls than allowed": ("R11", inserted(f"for turn in range(400):\n    {CALL}")),
     "loop over a set": ("R12", inserted("for one in {'a', 'b'}:\n    await ctx.run('text.generate', {'prompt': one})")),
-    "set joined": ("R12", inserted("words = '; '.join(set(str(args).split()))\nawait ctx.run('text.generate', {'prompt': words})")),
-    "list of a set": ("R12", inserted("words = list({'a', 'b'} | {'c'})\nawait ctx.run('text.generate', {'prompt': words[0]})")),
+    "set joined": (
+        "R12",
+        inserted("words = '; '.join(set(str(args).split()))\nawait ctx.run('text.generate', {'prompt': words})"),
+    ),
+    "list of a set": (
+        "R12",
+        inserted("words = list({'a', 'b'} | {'c'})\nawait ctx.run('text.generate', {'prompt': words[0]})"),
+    ),
 }
 
 
@@ -295,19 +318,28 @@ PRESERVING: dict[str, Mutation] = {
     "payload constant hoisted": _on_tree(_constant_hoisted),
     "payload named": _on_tree(_payload_named),
     "nested functions renamed": _on_tree(_nested_renamed),
-    "failure handed on": _on_tree(_tried("try:\n    pass\nexcept CapabilityError as problem:\n    ctx.log(problem.text)\n    raise")),
+    "failure handed on": _on_tree(
+        _tried("try:\n    pass\nexcept CapabilityError as problem:\n    ctx.log(problem.text)\n    raise")
+    ),
     "except Exception": _on_tree(_tried("try:\n    pass\nexcept Exception:\n    raise\nelse:\n    fine = True")),
     "bounded loop": inserted(f"for turn in range(3):\n    {CALL}"),
     "capped while": inserted(f"turns = 0\nwhile turns < 3:\n    turns += 1\n    {CALL}"),
     "loop without calls": inserted("total = 0\nfor one in args:\n    total += len(str(one))"),
-    "bounded fanout": inserted("more = await ctx.parallel([ctx.run('text.generate', {'prompt': one}) for one in args['many'][:3]])"),
-    "pipeline of lambdas": inserted("more = await ctx.pipeline(['a', 'b'], lambda one: ctx.run('text.generate', {'prompt': one}), lambda one: one['text'])"),
+    "bounded fanout": inserted(
+        "more = await ctx.parallel([ctx.run('text.generate', {'prompt': one}) for one in args['many'][:3]])"
+    ),
+    "pipeline of lambdas": inserted(
+        "more = await ctx.pipeline(['a', 'b'], lambda one: ctx.run('text.generate', {'prompt': one}), lambda one: one['text'])"
+    ),
     "dag": inserted(
         "more = await ctx.dag({'one': ([], lambda deps: ctx.run('text.generate', {'prompt': 'one'})), "
         "'two': (['one'], lambda deps: ctx.run('text.generate', {'prompt': deps['one']['text']}))})"
     ),
     "race": inserted("more = await ctx.race([ctx.run('text.generate', {'prompt': one}) for one in ('a', 'b')])"),
-    "helper with the context": inserted("more = await tell(ctx, 'a')", "async def tell(ctx, one):\n    return await ctx.run('text.generate', {'prompt': one})"),
+    "helper with the context": inserted(
+        "more = await tell(ctx, 'a')",
+        "async def tell(ctx, one):\n    return await ctx.run('text.generate', {'prompt': one})",
+    ),
     "arrivals by key": inserted(
         "arrivals = {}\nasync def arrive(one):\n    arrivals[one] = await ctx.run('text.generate', {'prompt': one})\n"
         "await ctx.parallel([arrive(one) for one in ('a', 'b')])\nctx.log(arrivals['a']['text'])"
@@ -319,5 +351,7 @@ PRESERVING: dict[str, Mutation] = {
     "set sorted": inserted("for one in sorted({'a', 'b'}):\n    await ctx.run('text.generate', {'prompt': one})"),
     "set asked": inserted("seen = set()\nfor one in ('a', 'b', 'a'):\n    if one not in seen:\n        seen.add(one)"),
     "own names of builtins": inserted("type = 'photo'\nid = len(args)\nctx.log(f'{type} {id}')"),
-    "match and walrus": inserted(f"match args:\n    case {{'many': [first, *_]}} if (size := len(str(first))) > 2:\n        ctx.log(str(size))\n    case _:\n        {CALL}"),
+    "match and walrus": inserted(
+        f"match args:\n    case {{'many': [first, *_]}} if (size := len(str(first))) > 2:\n        ctx.log(str(size))\n    case _:\n        {CALL}"
+    ),
 }

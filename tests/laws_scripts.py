@@ -130,7 +130,9 @@ class _Writer:
         match part.kind:
             case "call":
                 copies = 2 if part.copied else 1
-                return copies * [f"kept.append((await {self.call(part, numbers)})[{CAPABILITIES[part.capability][1]!r}])"]
+                return copies * [
+                    f"kept.append((await {self.call(part, numbers)})[{CAPABILITIES[part.capability][1]!r}])"
+                ]
             case "loop":
                 return [f"for {number} in range({width}):", *_indented(self.block(part.body, inside))]
             case "try":
@@ -180,7 +182,7 @@ class _Writer:
         self.constants.append(f"WORDING_{tag} = {part.wording!r}")
         said = ".".join(f"{{{number}}}" for number in numbers) if part.varied else ""
         after = " after {kept[-1:]}" if part.chained else ""
-        payload = f"{{{CAPABILITIES[part.capability][0]!r}: f\"{{WORDING_{tag}}} <{tag}:{said}>{part.salt}{after}\"}}"
+        payload = f'{{{CAPABILITIES[part.capability][0]!r}: f"{{WORDING_{tag}}} <{tag}:{said}>{part.salt}{after}"}}'
         call = f"ctx.run({part.capability!r}, {f'dict({payload})' if part.computed else payload})"
         if not part.away:
             return call
@@ -216,6 +218,10 @@ def _is_call(part: Part) -> bool:
     return part.kind == "call"
 
 
+def _is_call_in_place(part: Part) -> bool:
+    return part.kind == "call" and not part.away
+
+
 def _has_width(part: Part) -> bool:
     return part.kind in ("loop", "fanout", "helper", "inner", "pipeline")
 
@@ -239,26 +245,30 @@ EDITS = {
     "computed": Edit(_is_call, _turned("computed"), verdict=False),
     "outside": Edit(lambda _: True, _turned("noted"), verdict=True, stages=False),
     "no call inserted": Edit(lambda _: True, _turned("guarded"), verdict=True, stages=False),
-    "wrapped": Edit(_is_call, _turned("wrapped"), verdict=False, stages=False),
+    "wrapped": Edit(_is_call_in_place, _turned("wrapped"), verdict=False, stages=False),
     "deleted": Edit(_is_call, lambda _, __: (), verdict=False),
     "appended": Edit(lambda _: True, lambda part, new: (part, new), verdict=None, stages=False),
     "relocated": Edit(_is_call, _turned("away"), verdict=False),
     # What gets past the gate, and what the records, the ledger and the report make of it.
     "inserted ahead": Edit(lambda _: True, lambda part, new: (new, part), verdict=None, stages=False),
-    "stage or node ahead": Edit(lambda part: part.kind in EXPRESSIONS, lambda part, new: (
-        part._replace(body=(_as_stage(new), *part.body)),
-    ), verdict=None),
+    "stage or node ahead": Edit(
+        lambda part: part.kind in EXPRESSIONS,
+        lambda part, new: (part._replace(body=(_as_stage(new), *part.body)),),
+        verdict=None,
+    ),
     "widened": Edit(_has_width, lambda part, _: (part._replace(width=part.width + 1),), verdict=True),
     "narrowed": Edit(_has_width, lambda part, _: (part._replace(width=part.width - 1),), verdict=True),
-    "more racers": Edit(lambda part: part.kind == "race", lambda part, _: (part._replace(width=part.width + 1),), verdict=None),
+    "more racers": Edit(
+        lambda part: part.kind == "race", lambda part, _: (part._replace(width=part.width + 1),), verdict=None
+    ),
     "constant": Edit(_is_call, _lengthened("wording"), verdict=True),
     "left early": Edit(lambda _: True, _turned("left"), verdict=True, stages=False),
     "capability": Edit(_is_call, lambda part, _: (part._replace(capability=_other(part.capability)),), verdict=False),
     "renamed": Edit(lambda _: True, _lengthened("name"), verdict=None),
     "copied": Edit(_is_call, _turned("copied"), verdict=None, stages=False),
-    "loop to fanout": Edit(lambda part: part.kind in _SHAPES, lambda part, _: (
-        part._replace(kind=_SHAPES[part.kind]),
-    ), verdict=None),
+    "loop to fanout": Edit(
+        lambda part: part.kind in _SHAPES, lambda part, _: (part._replace(kind=_SHAPES[part.kind]),), verdict=None
+    ),
 }
 _SHAPES = {"loop": "fanout", "fanout": "loop", "inner": "fanout", "race": "fanout"}
 

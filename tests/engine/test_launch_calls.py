@@ -68,7 +68,7 @@ def test_an_unusable_answer_is_the_same_failure_again() -> None:
     table = Table()
     table.start(1)
     table.history.apply(AttemptEnded(run="r", at=2.0, attempt=1, outcome="unusable", kind="unusable", text="half"))
-    assert table.call() == Fail(1, IDENTITY, "image.generate", "unusable", "half")
+    assert table.call() == Fail(1, IDENTITY, "image.generate", "unusable", "half", replayed=True)
     assert table.launch.counts == {"replayed": 1}
     assert isinstance(Table().call(), Dispatch)
 

@@ -138,7 +138,7 @@ async def test_the_same_decision_again_changes_nothing_and_another_one_is_refuse
         first = await engine.reconcile(run, 2, abandon=True, why="gone")
         events = len(witness.disk.events)
         assert await engine.reconcile(run, 2, abandon=True, why="gone, I say") == first
-        with pytest.raises(UsageError, match="already decided: abandon by tester") as refused:
+        with pytest.raises(UsageError, match="decided otherwise: abandon by tester") as refused:
             await engine.reconcile(run, 2, result=KNOWN)
         assert refused.value.code == "TS-U004"
         assert len(witness.disk.events) == events

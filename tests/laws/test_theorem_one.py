@@ -5,7 +5,6 @@ stand-in that works out on its own which identities a completed launch must have
 """
 
 import asyncio
-import os
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -37,7 +36,7 @@ from tallystick.contract.prefix import is_losers
 from tallystick.engine.messages import ResumeRequest, RunReport
 from tallystick.providers.protocol import Outcome, Refused, Unknown, Unusable
 
-EXAMPLES = int(os.environ.get("TALLYSTICK_LAW_EXAMPLES", "20000")) if LONG else 300
+EXAMPLES = 20_000 if LONG else 300
 TROUBLE: dict[str, Outcome] = {
     "refused": Refused(kind="invalid_request", text="no"),
     "lost": Unknown(reason="reset"),
@@ -212,9 +211,7 @@ class Telling:
         prompts = [str(history.attempts[record.attempt].started.payload) for record in history.records.values()]
         return False if any(f"<{chosen.tag}:" in prompt for prompt in prompts) else None
 
-    async def ended_well(
-        self, engine: House, report: RunReport, before: dict[Identity, Record], hits: int
-    ) -> None:
+    async def ended_well(self, engine: House, report: RunReport, before: dict[Identity, Record], hits: int) -> None:
         """Hold a launch that ended by itself against the records before it and the hits since."""
         history = await engine.history(self.run)
         self.seen[report.reason or report.status] += 1
@@ -230,7 +227,9 @@ class Telling:
             if identity in before:
                 assert (capability, digest(payload)) == (before[identity].capability, before[identity].digest)
         skipped = [
-            identity for identity in before if identity not in told.asked and not is_losers(history, identity, told.races)
+            identity
+            for identity in before
+            if identity not in told.asked and not is_losers(history, identity, told.races)
         ]
         assert report.orphans == tuple(sorted(skipped, key=lambda identity: identity.sort_key))
         self.seen["orphans"] += bool(skipped)

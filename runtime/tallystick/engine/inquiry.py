@@ -23,6 +23,12 @@ _SAID = {
     "unknown": "nobody knows whether it was executed; it is read-only, so a resume makes it again",
     "abandoned": "an operator abandoned it; a resume may execute it once more",
 }
+#: What is said of an attempt that another one followed.
+_PAST = {
+    "failed": "it failed, and was executed again",
+    "unknown": "nobody knows whether it was executed; it is read-only, and was made again",
+    "abandoned": "an operator abandoned it, and it was executed again",
+}
 
 
 class Inquiry:
@@ -86,7 +92,9 @@ class Inquiry:
             raise UsageError(
                 f"run {run} has never reached {identity}", hint=f"tally attempts {run} lists what it has reached"
             )
-        lines = [_attempt_line(attempt) for attempt in tried] + [_denial_line(denial) for denial in denials]
+        lines = [_attempt_line(attempt, latest=attempt is tried[-1]) for attempt in tried] + [
+            _denial_line(denial) for denial in denials
+        ]
         launch = history.launch
         ended = launch.ended if launch is not None else None
         if record is not None:
@@ -99,9 +107,9 @@ class Inquiry:
         return Explanation(run=run, identity=identity, state=state, lines=tuple(lines))
 
 
-def _attempt_line(attempt: Attempt) -> str:
+def _attempt_line(attempt: Attempt, *, latest: bool) -> str:
     started, ended = attempt.started, attempt.ended
-    said = _SAID[attempt.state]
+    said = _SAID[attempt.state] if latest else _PAST.get(attempt.state, _SAID[attempt.state])
     if attempt.survived and attempt.state in ("failed", "unknown", "unusable"):
         said = "it failed, and later calls had seen that: it replays as the same failure"
     why = f" ({ended.kind}: {ended.text})" if ended is not None and ended.kind is not None else ""

@@ -203,7 +203,8 @@ class Launch:
                 return Serve(call, record, replayed=True)
             case ReplayFailure(kind=kind, text=text):
                 self.counts["replayed"] += 1
-                return self._fail(call, identity, request.capability, kind, text)
+                self._busy.discard((identity.site, identity.path))
+                return Fail(call, identity, request.capability, kind, text, replayed=True)
             case Stop():
                 self.counts["denied"] += is_denial(decision)
                 return self.halt(decision)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tallystick.contract.attempts import Attempt
-from tallystick.contract.errors import UsageError
+from tallystick.contract.errors import StoreError, UsageError
 from tallystick.contract.events import AttemptDecided, Committed, Record, SiteRetired
 from tallystick.contract.prefix import frozen_sites
 from tallystick.engine.limits import cost_micros
@@ -44,7 +44,9 @@ class Operator:
             PolicyDeniedError: the run is live.
         """
         if request.abandon == (request.result is not msgspec.UNSET):
-            raise UsageError("say one of two: the known result, or that the attempt is abandoned")
+            raise UsageError(
+                "say one of two: the known result, or that the attempt is abandoned", hint="--result FILE or --abandon"
+            )
         service = self._service
         with service.launches.claim(run, "reconcile"):
             history = await service.library.history(run)
@@ -52,7 +54,8 @@ class Operator:
             attempt = history.attempts.get(number)
             if attempt is None:
                 raise UsageError(f"run {run} has no attempt {number}", hint=f"tally attempts {run} lists them")
-            if self._is_settled(attempt, request):
+            record = None if request.abandon else await self._record(attempt, request)
+            if self._is_settled(attempt, record):
                 return attempt_report(attempt)
             now = self._clock.now()
             decided = AttemptDecided(
@@ -64,8 +67,8 @@ class Operator:
                 why=request.why,
             )
             events: list[AttemptDecided | Committed] = [decided]
-            if not request.abandon:
-                events.append(Committed(run=run, at=now, record=await self._record(attempt, request)))
+            if record is not None:
+                events.append(Committed(run=run, at=now, record=record))
             launch = history.launch
             status = launch.ended.status if launch is not None and launch.ended is not None else "interrupted"
             await service.journal.append(events, [row_of(history, status, now, live=False)])
@@ -97,25 +100,26 @@ class Operator:
             retired = SiteRetired(run=run, at=self._clock.now(), site=request.site, who=request.who, why=request.why)
             await service.journal.append([retired])
 
-    def _is_settled(self, attempt: Attempt, request: ReconcileRequest) -> bool:
-        """Whether this very decision stands already.
+    def _is_settled(self, attempt: Attempt, record: Record | None) -> bool:
+        """Whether this very decision stands already; ``record`` is what would be committed, None to abandon.
 
         Raises:
             UsageError: another one does, or none can be made.
         """
         number = attempt.started.attempt
         if attempt.decided is not None:
-            wanted = "abandon" if request.abandon else "commit"
-            if attempt.decided.decision == wanted:
+            if attempt.committed == record:
                 return True
             raise UsageError(
-                f"attempt {number} was already decided: {attempt.decided.decision} by {attempt.decided.who}; "
-                "that decision stands",
+                f"attempt {number} was already decided otherwise: {attempt.decided.decision} by "
+                f"{attempt.decided.who}; that decision stands, and nothing was changed",
+                hint="to replace a committed result, append a new call and use its result",
                 code=CONFLICT,
             )
         if attempt.state not in ("unresolved", "unusable"):
             raise UsageError(
                 f"attempt {number} is {attempt.state}; only unresolved and unusable attempts can be decided",
+                hint="tally attempts RUN --open lists those that can",
                 code=CONFLICT,
             )
         return False
@@ -124,6 +128,7 @@ class Operator:
         started = attempt.started
         try:
             kept = await self._service.keeper.keep(started.capability, _with_blobs(request.result))
+            self._check_files(request.result)
         except UnusableResultError as error:
             raise UsageError(f"the result does not fit: {error}", hint="tally capabilities shows its shape") from None
         known = attempt.ended.cost if attempt.ended is not None else None
@@ -141,6 +146,24 @@ class Operator:
             launch=started.launch,
             attempt=started.attempt,
         )
+
+    def _check_files(self, value: Any) -> None:
+        """Refuse a result that refers to files which are not there: it could never be used."""
+        if isinstance(value, dict):
+            name = value.get("$artifact")
+            if isinstance(name, str):
+                try:
+                    self._service.journal.store.get_file(name.removeprefix("sha256:"))
+                except StoreError:
+                    raise UsageError(
+                        f"the result refers to {name[:20]}..., and the store has no such file; nothing was committed",
+                        hint='put the file itself into the result: {"$file": "picture.png"} in place of the reference',
+                    ) from None
+            for item in value.values():
+                self._check_files(item)
+        elif isinstance(value, list):
+            for item in value:
+                self._check_files(item)
 
 
 def _with_blobs(value: Any) -> Any:

@@ -124,8 +124,9 @@ class _Rehearsal:
                     return
                 self._replayed.append(record.identity)
                 self._answers.append(Reply(nonce=nonce, id=call, value=value))
-            case Fail(call=call, identity=identity, kind=kind, text=text):
-                self._replayed.append(identity)
+            case Fail(call=call, identity=identity, kind=kind, text=text, replayed=replayed):
+                if replayed:
+                    self._replayed.append(identity)
                 self._answers.append(Failure(nonce=nonce, id=call, kind=kind, text=text))
             case Dispatch(request=request, execute=execute):
                 self._new.append(NewCall(request.identity, request.capability, execute.estimate, execute.warning))

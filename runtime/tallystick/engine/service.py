@@ -79,7 +79,8 @@ class Service:
     async def gate(self, run: str, request: GateRequest) -> GateReport:
         """Ask whether a rewrite may replace the script of a run."""
         history = await self.library.history(run)
-        return gate_report(await self._review(request.source, None, history), len(frozen_sites(history)))
+        compared = frozen_sites(history).keys() - history.retired
+        return gate_report(await self._review(request.source, None, history), len(compared))
 
     async def report(self, run: str) -> RunReport:
         """Report one run."""

@@ -32,13 +32,14 @@ class Serve(msgspec.Struct, frozen=True):
 
 
 class Fail(msgspec.Struct, frozen=True):
-    """Reply to a call with a failure that the script may catch."""
+    """Reply to a call with a failure that the script may catch; ``replayed`` when an earlier launch had it so."""
 
     call: int
     identity: Identity
     capability: str
     kind: FailureKind
     text: str
+    replayed: bool = False
 
 
 class Dispatch(msgspec.Struct, frozen=True):
