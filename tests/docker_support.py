@@ -3,18 +3,18 @@
 Elsewhere: ``from docker_support import docker_endpoint, docker_image`` in a conftest makes the fixtures known there.
 """
 
+import asyncio
 import os
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 import anyio
-import anyio.abc
 import pytest
 
 from tallystick.sandbox.docker.client import Engine
-from tallystick.sandbox.docker.discovery import Availability, Endpoint, available, open_stream
+from tallystick.sandbox.docker.discovery import Availability, Endpoint, available
 from tallystick.sandbox.docker.driver import GUEST, DockerDriver, program
 from tallystick.sandbox.docker.image import pinned
 from tallystick.sandbox.docker.owner import STORE
@@ -113,47 +113,42 @@ class Wire:
     def __init__(self, endpoint: Endpoint, path: Path) -> None:
         self.endpoint = Endpoint(path=str(path))
         self.slice = 1 << 16
-        self.holds_back: Callable[[bytes], bool] = lambda _: False
+        self.speaks = asyncio.Event()
+        self.speaks.set()
         self._engine = endpoint
-        self._open: set[anyio.abc.SocketStream] = set()
+        self._open: set[asyncio.StreamWriter] = set()
 
-    async def serve(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Pass connections on until cancelled."""
-        async with await anyio.create_unix_listener(self.endpoint.path) as listener:
-            task_status.started()
-            await listener.serve(self._pass_on)
-
-    async def cut(self) -> None:
+    def cut(self) -> None:
         """Drop every connection, in the middle of whatever it carries."""
-        for stream in tuple(self._open):
-            await stream.aclose()
+        for writer in tuple(self._open):
+            writer.transport.abort()
 
-    async def _pass_on(self, client: anyio.abc.SocketStream) -> None:
-        async with client, await open_stream(self._engine) as engine, anyio.create_task_group() as tasks:
-            self._open |= {client, engine}
-            tasks.start_soon(self._copy, client, engine, tasks.cancel_scope)
-            await self._copy(engine, client, tasks.cancel_scope)
-        self._open -= {client, engine}
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection."""
+        assert self._engine.path, "the wire leads to a unix socket"
+        engine_reader, engine_writer = await asyncio.open_unix_connection(self._engine.path)
+        self._open |= {writer, engine_writer}
+        await asyncio.gather(self._copy(reader, engine_writer), self._copy(engine_reader, writer))
+        self._open -= {writer, engine_writer}
 
-    async def _copy(
-        self, source: anyio.abc.SocketStream, target: anyio.abc.SocketStream, scope: anyio.CancelScope
-    ) -> None:
-        try:
-            while True:
-                data = await source.receive()
-                if self.holds_back(data):
-                    await anyio.sleep_forever()
+    async def _copy(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await source.read(1 << 16):
+                await self.speaks.wait()
                 for at in range(0, len(data), self.slice):
-                    await target.send(data[at : at + self.slice])
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            scope.cancel()
+                    target.write(data[at : at + self.slice])
+                    await target.drain()
+        target.close()
 
 
 @asynccontextmanager
 async def wire(endpoint: Endpoint, folder: Path) -> AsyncIterator[Wire]:
     """Have a wire to the engine."""
     between = Wire(endpoint, folder / "w")
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(between.serve)
+    server = await asyncio.start_unix_server(between.pass_on, between.endpoint.path)
+    try:
         yield between
-        tasks.cancel_scope.cancel()
+    finally:
+        server.close()
+        between.speaks.set()
+        between.cut()

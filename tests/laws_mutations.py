@@ -54,8 +54,9 @@ def _statements(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], int]]:
     """List the simple statements that await a capability call, as body and index."""
     for node in ast.walk(tree):
         for field in ("body", "orelse"):
-            body = getattr(node, field, None)
-            for index, statement in enumerate(body if isinstance(body, list) else []):
+            found = getattr(node, field, None)
+            body: list[ast.stmt] = found if isinstance(found, list) else []
+            for index, statement in enumerate(body):
                 simple = isinstance(statement, ast.Assign | ast.Expr)
                 if simple and any(isinstance(inner, ast.Await) and _calls(inner) for inner in ast.walk(statement)):
                     yield body, index
@@ -150,7 +151,7 @@ def _unbounded_slices(tree: ast.Module) -> bool:
     class Unbound(ast.NodeTransformer):
         found = False
 
-        def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - the name is ast's
+        def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
             match node:
                 case ast.Subscript(value=ast.Subscript(value=ast.Name("args")) as whole, slice=ast.Slice(lower=None)):
                     self.found = True
@@ -271,8 +272,10 @@ DESTROYING: dict[str, tuple[str, Mutation]] = {
 
 def _constant_hoisted(tree: ast.Module) -> bool:
     for call in _calls(tree):
-        payload = call.args[1] if len(call.args) > 1 else None
-        for at, value in enumerate(payload.values if isinstance(payload, ast.Dict) else []):
+        payload = call.args[1]
+        if not isinstance(payload, ast.Dict):
+            continue
+        for at, value in enumerate(payload.values):
             if isinstance(value, ast.Constant):
                 payload.values[at] = ast.Name("HOISTED", ast.Load())
                 tree.body.insert(0, ast.Assign([ast.Name("HOISTED", ast.Store())], value))

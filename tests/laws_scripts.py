@@ -5,7 +5,7 @@ branches around it, so that whoever sees a payload knows which part it came from
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -206,12 +206,19 @@ def _indented(lines: list[str]) -> list[str]:
 # How they are edited.
 
 
-def _turned(field: str) -> Callable[[Part, Part], Parts]:
-    return lambda part, _: (part._replace(**{field: not getattr(part, field)}),)
+Change: TypeAlias = "Callable[[Part, Part], Parts]"
 
 
-def _lengthened(field: str) -> Callable[[Part, Part], Parts]:
-    return lambda part, _: (part._replace(**{field: f"{getattr(part, field)}_x"}),)
+def _with(part: Part, **fields: Any) -> Parts:
+    return (part._replace(**fields),)
+
+
+def _turned(field: str) -> Change:
+    return lambda part, _: _with(part, **{field: not getattr(part, field)})
+
+
+def _lengthened(field: str) -> Change:
+    return lambda part, _: _with(part, **{field: f"{getattr(part, field)}_x"})
 
 
 def _is_call(part: Part) -> bool:
@@ -226,6 +233,9 @@ def _has_width(part: Part) -> bool:
     return part.kind in ("loop", "fanout", "helper", "inner", "pipeline")
 
 
+_SHAPES = {"loop": "fanout", "fanout": "loop", "inner": "fanout", "race": "fanout"}
+
+
 class Edit(NamedTuple):
     """A change of one part into others; ``verdict`` is the gate's where a call of it is committed.
 
@@ -234,7 +244,7 @@ class Edit(NamedTuple):
     """
 
     fits: Callable[[Part], bool]
-    change: Callable[[Part, Part], Parts]
+    change: Change
     verdict: bool | None
     stages: bool = True
 
@@ -270,7 +280,6 @@ EDITS = {
         lambda part: part.kind in _SHAPES, lambda part, _: (part._replace(kind=_SHAPES[part.kind]),), verdict=None
     ),
 }
-_SHAPES = {"loop": "fanout", "fanout": "loop", "inner": "fanout", "race": "fanout"}
 
 
 def _other(capability: str) -> str:

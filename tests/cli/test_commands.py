@@ -24,6 +24,7 @@ from tallystick.engine.messages import (
     DoctorReport,
     GateReport,
     RunLine,
+    Status,
 )
 
 
@@ -51,7 +52,10 @@ def test_check_asks_for_the_envelope_rules_only_with_an_envelope(daemon: FakeDae
 def test_gate_says_accepted_or_stopped(daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]) -> None:
     daemon.says("POST", f"/runs/{RUN}/gate", GateReport(accepted=True, frozen=1))
     assert main(["gate", RUN, script]) == 0
-    assert capsys.readouterr().out == "accepted: 1 committed site compared, none would be paid again\n"
+    assert capsys.readouterr().out == (
+        "accepted: 1 committed site compared, the source keeps every committed call\n"
+        f"the values that the calls are given are compared by `tally plan {RUN} {script}`\n"
+    )
     daemon.says("POST", f"/runs/{RUN}/gate", GateReport(accepted=False, counterexamples=(COUNTEREXAMPLE,), frozen=2))
     daemon.says("GET", f"/runs/{RUN}/source", {"source": SCRIPT, "args": None, "revision": 0})
     assert main(["gate", RUN, script]) == 3
@@ -84,32 +88,6 @@ def test_attempts_are_listed_whole_or_open_ones(daemon: FakeDaemon, capsys: pyte
     assert "take: second take" in out
     assert main(["attempts", RUN, "--open", "--json"]) == 0
     assert [each["attempt"] for each in json.loads(capsys.readouterr().out)["attempts"]] == [4, 9]
-
-
-def test_an_attempt_is_settled_by_a_known_result(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("result.json").write_text('{"images": []}')
-    daemon.says("POST", f"/runs/{RUN}/attempts/4/reconcile", attempt(state="committed", decision="commit"))
-    assert main(["reconcile", RUN, "4", "--result", "result.json", "--cost", "0"]) == 0
-    asked = daemon.body("POST", f"/runs/{RUN}/attempts/4/reconcile")
-    assert asked.pop("who")
-    assert asked == {"abandon": False, "result": {"images": []}, "cost_usd": 0.0, "why": ""}
-    assert "committed" in capsys.readouterr().out
-
-
-def test_an_attempt_is_abandoned_for_a_reason(daemon: FakeDaemon) -> None:
-    daemon.says("POST", f"/runs/{RUN}/attempts/4/reconcile", attempt(state="abandoned"))
-    assert main(["reconcile", RUN, "4", "--abandon", "--why", "not on the bill"]) == 0
-    asked = daemon.body("POST", f"/runs/{RUN}/attempts/4/reconcile")
-    assert "result" not in asked
-    assert (asked["abandon"], asked["why"], asked["cost_usd"]) == (True, "not on the bill", None)
-
-
-@pytest.mark.parametrize(
-    "flags", [[], ["--abandon"], ["--abandon", "--why", " "], ["--abandon", "--why", "x", "--result", "r.json"]]
-)
-def test_a_decision_on_an_attempt_must_be_one(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reconcile", RUN, "4", *flags]) == 2
-    assert capsys.readouterr().err.startswith("error[TS-U001]")
 
 
 def test_cancel_waits_for_the_end_and_is_a_success(daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,6 +136,21 @@ def test_daemon_status_and_start_show_a_running_one(daemon: FakeDaemon, capsys: 
     assert capsys.readouterr().out.count("3 in the store, 2 live, 0 queued") == 2
     assert main(["daemon", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["driver"] == "locked"
+
+
+def test_a_stop_with_live_runs_says_that_they_go_on_and_cost(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon.says("GET", "/status", status(live=2))
+    monkeypatch.setattr("tallystick.cli.spawn.stop", lambda client: client.get("/v1/status", Status))
+    assert main(["daemon", "stop"]) == 0
+    out = capsys.readouterr().out
+    assert "2 live runs interrupted: the next tally command starts the daemon again" in out
+    assert "goes on, and costs" in out
+    assert "`tally cancel RUN` ends a run" in out
+    daemon.says("GET", "/status", status(live=0))
+    assert main(["daemon", "stop"]) == 0
+    assert capsys.readouterr().out == "stopped (process 1)\n"
 
 
 def test_without_a_daemon_status_exits_with_seven_and_stop_is_done(capsys: pytest.CaptureFixture[str]) -> None:
@@ -247,21 +240,3 @@ def test_a_run_without_attempts_says_that_nothing_was_spent(
     daemon.says("GET", f"/runs/{RUN}/attempts", [])
     assert main(["attempts", RUN]) == 0
     assert capsys.readouterr().err == "no attempts: nothing was dispatched, nothing was spent\n"
-
-
-@pytest.mark.parametrize(
-    ("reason", "status", "step"),
-    [
-        ("TS-R009", "cancelled", f"tally resume {RUN}\n"),
-        ("TS-P001", "stopped", "--grant"),
-        ("TS-R001", "failed", "--script REPAIRED.py"),
-    ],
-)
-def test_the_next_step_fits_the_end(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], reason: str, status: Literal["failed"], step: str
-) -> None:
-    daemon.says("GET", f"/runs/{RUN}", report(status=status, reason=reason, orphans=(SHOT,) * 25))
-    assert main(["show", RUN]) == 0
-    out = capsys.readouterr().out
-    assert step in out
-    assert "... 5 more" in out

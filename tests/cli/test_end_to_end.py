@@ -86,3 +86,32 @@ def test_a_retired_call_may_be_left_out_and_the_plan_names_it_as_an_orphan() -> 
     )
     assert told(0, "resume", "last", "--script", "one.py")["orphans"] == plan["orphans"]
     assert told(0, "certificate", "last", "--verify")["entries"] == 2
+
+
+@pytest.mark.parametrize(("silence", "said"), [(0.0, "starting the daemon ...\n"), (60.0, "")])
+def test_who_waits_for_the_daemon_to_start_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], silence: float, said: str
+) -> None:
+    monkeypatch.setattr(spawn, "SILENCE", silence)
+    for _ in range(2):  # once, however long it takes; not by the second command, which finds it running
+        spawn.connect()
+    assert capsys.readouterr().err == said
+
+
+def test_a_lost_picture_is_brought_in_and_written_out_again() -> None:
+    Path("shot.py").write_text(
+        "async def orchestrate(ctx, args):\n"
+        '    image = await ctx.run("image.generate", {"prompt": args["prompt"]})\n'
+        '    return image["images"][0]\n'
+    )
+    given = ["--args", '{"prompt": "a lamp"}', "--grant", "image.generate"]
+    refused = told(3, "run", "shot.py", *given[:2])
+    assert "--grant image.generate" in refused["details"][0]["hint"]
+    told(5, "run", "shot.py", *given, "--fail", "image.generate:1:unknown")
+    picture = b"\x89PNG\r\n\x1a\n" + b"drawn after all"
+    Path("picture.png").write_bytes(picture)
+    Path("result.json").write_text('{"images": [{"$file": "picture.png"}], "width": 8, "height": 8}')
+    told(0, "reconcile", "last", "1", "--result", "result.json", "--cost", "0.02")
+    assert told(0, "resume", "last")["calls"]["executed"] == 0
+    (written,) = told(0, "artifacts", "last", "--export", "out")["files"]
+    assert (Path(written).name, Path(written).read_bytes()) == ("orchestrate-1_0.png", picture)

@@ -8,7 +8,7 @@ from cli_support import RUN, SCRIPT, SHOT, FakeDaemon, ran, report
 from tallystick.cli.main import main
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
-from tallystick.engine.messages import PlannedCall, PlannedStop, PlanReport
+from tallystick.engine.messages import GateReport, PlannedCall, PlannedStop, PlanReport
 
 CALL = Identity("orchestrate/#1", (), 0)
 DIVERGED = PlannedStop("TS-D001", "it asks for something else there: payload.prompt: 'x' -> 'y'", "restore it", CALL)
@@ -145,3 +145,52 @@ def test_a_plan_that_the_checker_stops_shows_its_findings(
     daemon.refuses("POST", f"/runs/{RUN}/plan", "TS-C001", "refused", details=details)
     assert main(["plan", RUN, "broken.py"]) == 3
     assert "error[R00]: a loop at module level\n --> broken.py:1:1\n" in capsys.readouterr().err
+
+
+def test_divergences_of_one_site_are_shown_once_with_the_branches_named(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    branches = [msgspec.structs.replace(DIVERGED, identity=Identity(CALL.site, (n,), 0)) for n in range(30)]
+    daemon.says("POST", f"/runs/{RUN}/plan", plan(diverge=tuple(branches), stops=(DENIED, DENIED)))
+    assert main(["plan", RUN, script]) == 4
+    out = capsys.readouterr().out
+    assert out.count("error[TS-D001]") == out.count(" --> shots.py") == 1
+    assert "   = also: orchestrate/#1 [1] 0, orchestrate/#1 [2] 0, " in out
+    assert "[20] 0, 9 more\n" in out
+    assert out.count("error[TS-P001]") == 2
+    assert "would stop: 30 divergences" in out
+
+
+@pytest.mark.parametrize(("before", "told"), [({"brief": "a"}, True), ({"brief": "b"}, False)])
+@pytest.mark.parametrize("command", ["plan", "resume"])
+def test_other_args_are_named_as_the_cause_of_a_divergence(
+    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str], command: str, before: object, told: bool
+) -> None:
+    found = plan(diverge=(DIVERGED,))
+    daemon.says("POST", f"/runs/{RUN}/plan", found)
+    daemon.refuses("POST", f"/runs/{RUN}/resume", "TS-D001", "no", details=found)
+    daemon.says("GET", f"/runs/{RUN}/source", {"source": SCRIPT, "args": before, "revision": 0})
+    assert main([command, RUN, "--args", '{"brief": "b"}']) == 4
+    assert ("or start a new one with them, `tally run SCRIPT --args ...`" in capsys.readouterr().err) is told
+
+
+@pytest.mark.parametrize("command", ["plan", "resume", "gate"])
+def test_a_rewrite_is_named_in_either_way_but_once(
+    daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    ran(daemon, report())
+    daemon.says("POST", f"/runs/{RUN}/plan", plan())
+    daemon.says("POST", f"/runs/{RUN}/gate", GateReport(accepted=True, frozen=1))
+    for named in ([script], ["--script", script]):
+        daemon.asked.clear()
+        assert main([command, RUN, *named]) == 0
+        assert daemon.body("POST", f"/runs/{RUN}/{command}")["source"] == SCRIPT
+    daemon.asked.clear()
+    assert main([command, RUN, script, "--script", script]) == 2
+    assert "two scripts are named" in capsys.readouterr().err
+    assert daemon.asked == []
+
+
+def test_a_gate_needs_a_rewrite(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", RUN]) == 2
+    assert "Missing argument 'SCRIPT'" in capsys.readouterr().err

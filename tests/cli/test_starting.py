@@ -150,17 +150,6 @@ def test_show_adds_launches_and_prints(daemon: FakeDaemon, capsys: pytest.Captur
     assert out.endswith("printed by the script\nshot 1\nshot 2\n")
 
 
-def test_unresolved_attempts_are_named_with_the_way_to_settle_them(
-    daemon: FakeDaemon, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ended = report(status="failed", reason="TS-A001", result=None, unresolved=(attempt(),))
-    daemon.says("GET", f"/runs/{RUN}", ended)
-    main(["show", RUN])
-    out = capsys.readouterr().out
-    assert f"tally reconcile {RUN} 4 --result FILE | --abandon --why '...'" in out
-    assert "orchestrate.shot/#1 [3] 0" in out.split("unresolved attempts")[1]
-
-
 def test_detach_returns_at_once(daemon: FakeDaemon, script: str, capsys: pytest.CaptureFixture[str]) -> None:
     ran(daemon, report())
     assert main(["run", script, "--detach"]) == 0

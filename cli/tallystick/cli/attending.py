@@ -1,7 +1,9 @@
 """What the commands that start, follow and rewrite runs have in common: waiting for the end, telling a refusal."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 from rich.text import Text
@@ -18,6 +20,8 @@ from tallystick.engine.messages import AttemptReport, ErrorBody, PlanReport, Run
 INTERRUPTED = 130
 #: What a plan finds before a resume starts; the details of such a refusal are the plan.
 _PLANNED = ("TS-D001", "TS-A001", "TS-P005")
+#: A use of the script's args other than as its parameter: an item, an attribute, a loop over them.
+_ARGS_READ = re.compile(r"\bargs\s*[\[.]|\bin args\b")
 
 
 def attend(client: Client, run: str) -> RunReport:
@@ -53,6 +57,7 @@ def see_through(client: Client, started: Callable[[], RunReport], *, detach: boo
         say_json(report)
     else:
         say(reports.run_summary(report))
+        note_missing_args(client, report)
         if detach and report.status == "running":
             note(f"it goes on by itself: `tally watch {report.run}` follows it, `tally cancel {report.run}` ends it")
     return report.exit_code
@@ -60,7 +65,10 @@ def see_through(client: Client, started: Callable[[], RunReport], *, detach: boo
 
 @contextmanager
 def explained(
-    as_json: bool, new: NamedSource | None, committed: Callable[[], NamedSource] | None = None
+    as_json: bool,
+    new: NamedSource | None,
+    committed: Callable[[], NamedSource] | None = None,
+    other_args: Callable[[PlanReport], None] = lambda _: None,
 ) -> Iterator[None]:
     """Show what a refusal carries, source by source, before the error itself is reported.
 
@@ -68,6 +76,7 @@ def explained(
         as_json: leave it to the one object on stdout.
         new: the script that was submitted.
         committed: fetches the script that the run's records were made by.
+        other_args: says of a plan that its args are other ones.
     """
     try:
         yield
@@ -75,7 +84,9 @@ def explained(
         if as_json:
             raise
         if error.code in _PLANNED and isinstance(error.details, dict):
-            raise _planned(error, new, committed) from None
+            planned = _planned(error, new, committed)
+            other_args(msgspec.convert(error.details, PlanReport))
+            raise planned from None
         _explain(error, new, committed)
         raise
 
@@ -84,6 +95,28 @@ def committed_source(client: Client, run: str) -> NamedSource:
     """Return the script of a run's latest accepted revision; errors as ``Client.get``."""
     found = client.get(run_path(run, "source"), Source)
     return NamedSource(f"revision {found.revision}", found.source)
+
+
+def note_other_args(client: Client, run: str, args: Any, plan: PlanReport) -> None:
+    """Say of a plan with divergences that its args are not those which the records were made with, if they are not."""
+    if not plan.diverge or args is msgspec.UNSET or client.get(run_path(run, "source"), Source).args == args:
+        return
+    note(
+        "the args are other ones than those of the run, and committed calls have read them: leave --args out to go on "
+        "with this run, or start a new one with them, `tally run SCRIPT --args ...`"
+    )
+
+
+def note_missing_args(client: Client, report: RunReport) -> None:
+    """Say of a run which failed on a None that it was given no args, if its script reads them."""
+    if report.reason != "TS-R001" or report.error is None or "None" not in report.error.message:
+        return
+    found = client.get(run_path(report.run, "source"), Source)
+    if found.args is None and _ARGS_READ.search(found.source):
+        note(
+            f"no --args were given, and the script reads args: `tally resume {report.run} --args '{{...}}'` "
+            "goes on with some"
+        )
 
 
 def _explain(error: RefusedError, new: NamedSource | None, committed: Callable[[], NamedSource] | None) -> None:
@@ -107,8 +140,8 @@ def _planned(error: RefusedError, new: NamedSource | None, committed: Callable[[
     """Show the stops that a plan found, and return the refusal without repeating the gravest of them."""
     source = new or (committed() if committed is not None else NamedSource("", ""))
     stops = plans.stops(msgspec.convert(error.details, PlanReport))
-    for stop in stops:
-        note(findings.stop(stop, source))
+    for group in findings.alike(stops):
+        note(findings.stop(group, source))
         note("")
     said = ErrorInfo(
         error.code,

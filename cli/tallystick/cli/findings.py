@@ -1,6 +1,6 @@
 """Why a script was refused, for people: the checker's violations, the gate's counterexamples, a plan's stops."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,6 +12,9 @@ from tallystick.cli.fields import Labelled
 from tallystick.cli.terminal import count, plain
 from tallystick.contract.script import ScriptSyntaxError, read_script
 from tallystick.engine.messages import Conflict, Diagnostic, Excerpt, PlannedStop, Region
+
+#: Of stops that are alike, how many are named beside the one that is shown.
+MAX_NAMED = 20
 
 
 class NamedSource(msgspec.Struct, frozen=True):
@@ -45,13 +48,30 @@ def counterexample(found: Conflict, old: NamedSource, new: NamedSource) -> Rende
     return Group(*parts, *_footnotes(note=f"an equal call stands at {moved}" if moved else "", help=found.hint))
 
 
-def stop(found: PlannedStop, source: NamedSource) -> RenderableType:
-    """Show what would stop a launch: what it is, the call or race where it stands in the script, what to do."""
+def alike(stops: Iterable[PlannedStop]) -> list[list[PlannedStop]]:
+    """Group the divergences of one site, which are the same change in several branches; other stops stay alone."""
+    groups: dict[Any, list[PlannedStop]] = {}
+    for number, found in enumerate(stops):
+        together = found.identity is not None and found.code == "TS-D001"
+        key = (found.identity.site, found.hint) if found.identity is not None and together else number
+        groups.setdefault(key, []).append(found)
+    return list(groups.values())
+
+
+def stop(group: Sequence[PlannedStop], source: NamedSource) -> RenderableType:
+    """Show what would stop a launch: what it is, the call or race where it stands in the script, what to do.
+
+    Of several that are alike the first is told, and the others are named.
+    """
+    found, *others = group
     parts: list[RenderableType] = [_headline("error", found.code, found.message, "bold red")]
     region = None if found.identity is None else _place(source, found.identity.site)
     if region is not None:
         parts.append(Quotation(source.lines(), region, source.name))
-    return Group(*parts, *_footnotes(help=found.hint))
+    named = [str(other.identity) for other in others[:MAX_NAMED]]
+    if len(others) > len(named):
+        named.append(f"{len(others) - len(named)} more")
+    return Group(*parts, *_footnotes(also=", ".join(named), help=found.hint))
 
 
 def verdict(violations: Sequence[Diagnostic]) -> Text:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tallystick.cli import attachments
 from tallystick.contract.capability import OrphanPolicy, RepeatPolicy
 from tallystick.contract.errors import UsageError
 from tallystick.contract.identity import Identity
@@ -32,6 +33,19 @@ def read_script(path: Path) -> str:
     return _read(path, "script", MAX_SCRIPT_BYTES)
 
 
+def one_script(positional: Path | None, option: Path | None) -> Path | None:
+    """Return the script that was named in one of two ways, None when it was in neither.
+
+    Raises:
+        UsageError: it was named in both.
+    """
+    if positional is not None and option is not None:
+        raise UsageError(
+            f"two scripts are named, {positional} and --script {option}", hint="name one of them, either way"
+        )
+    return option if positional is None else positional
+
+
 def json_value(text: str, option: str) -> Any:
     """Read JSON that is given inline or, as ``@FILE``, by the file that holds it.
 
@@ -51,6 +65,15 @@ def json_file(path: Path, option: str) -> Any:
         UsageError: the file cannot be read, or it is not JSON.
     """
     return _decode(_read(path, "file", MAX_JSON_BYTES), f"{option} {path}", "the file must hold one JSON value")
+
+
+def result_file(path: Path, option: str) -> Any:
+    """Read a file that holds a call's result, with the files that it names put in.
+
+    Raises:
+        UsageError: it cannot be read, is not JSON, or names a file that cannot be used.
+    """
+    return attachments.with_files(json_file(path, option), path.parent)
 
 
 def dollars(text: str, option: str) -> float:

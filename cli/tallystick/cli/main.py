@@ -31,6 +31,7 @@ for command in (
     look.show,
     steer.watch,
     look.attempts,
+    look.artifacts,
     look.explain,
     steer.reconcile,
     steer.retire,

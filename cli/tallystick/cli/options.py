@@ -8,6 +8,10 @@ import typer
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; progress goes to stderr.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, any unique beginning of it, or `last`.")]
 Script = Annotated[Path, typer.Argument(metavar="SCRIPT", help="The script's file.")]
+OtherScript = Annotated[Path | None, typer.Argument(metavar="[SCRIPT]", help="The rewrite; the run's own by default.")]
+ScriptOption = Annotated[
+    Path | None, typer.Option("--script", metavar="FILE", help="The rewrite, another way to name it.")
+]
 Args = Annotated[
     str | None, typer.Option("--args", metavar="JSON|@FILE", help="The script's args: JSON, or @ and a file of it.")
 ]

@@ -29,8 +29,8 @@ def stops(report: PlanReport) -> tuple[PlannedStop, ...]:
 def plan(report: PlanReport, source: NamedSource) -> RenderableType:
     """Show a plan: its stops as a compiler would, what would be paid, the sums, the verdict."""
     parts: list[RenderableType] = []
-    for stop in stops(report):
-        parts += [findings.stop(stop, source), Text()]
+    for group in findings.alike(stops(report)):
+        parts += [findings.stop(group, source), Text()]
     if report.new:
         parts += [_new(report.new), Text()]
     parts += [Fields(_sums(report)), _verdict(report)]

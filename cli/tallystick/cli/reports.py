@@ -8,10 +8,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tallystick.cli.fields import Fields, Labelled
+from tallystick.cli.next_steps import next_step
 from tallystick.cli.terminal import count, money, plain
-from tallystick.cli.values import compact, pretty
+from tallystick.cli.values import compact, holds_artifacts, pretty
 from tallystick.contract.identity import Identity
 from tallystick.engine.messages import (
+    Artifact,
     AttemptReport,
     Calls,
     CapabilityInfo,
@@ -43,12 +45,17 @@ def run_summary(report: RunReport) -> RenderableType:
     """Say how a run stands: status, why, calls, spend, what is open, and what to do next."""
     rows: list[tuple[str, str]] = []
     if report.error is not None:
-        rows += [("error", report.error.message), ("hint", report.error.hint)]
+        rows.append(("error", report.error.message))
+        # of an unfinished run the hint only says how to go on: with unresolved attempts that is not the next step
+        if not (report.unresolved and report.status in ("interrupted", "cancelled")):
+            rows.append(("hint", report.error.hint))
     rows += [("calls", calls(report.calls)), ("spend", spend(report.spend))]
     rows += [("warning", warning) for warning in report.warnings]
     rows += [("orphans", identities(report.orphans)), ("not reached", identities(report.not_reached))]
     if report.result is not None:
         rows.append(("result", pretty(report.result)))
+    if holds_artifacts(report.result):
+        rows.append(("files", f"tally artifacts {report.run} --export DIR writes them out"))
     if report.status not in ("running", "completed"):
         rows.append(("next", next_step(report)))
     parts: list[RenderableType] = [headline(report), Fields(rows)]
@@ -64,7 +71,7 @@ def run_details(report: RunReport) -> RenderableType:
     """Add the launches and what the script printed to the summary."""
     parts: list[RenderableType] = [run_summary(report)]
     if report.launches:
-        parts += [Text(), launches(report.launches)]
+        parts += [Text(), launches(report.launches, report.unresolved)]
     if report.logs:
         parts += [Text("\nprinted by the script", "bold"), Text(plain(report.logs.rstrip("\n")))]
     return Group(*parts)
@@ -81,17 +88,6 @@ def headline(report: RunReport) -> Text:
     if report.revision:
         text.append(f", revision {report.revision}", "dim")
     return text
-
-
-def next_step(report: RunReport) -> str:
-    """Return the command that goes on from where the run stopped."""
-    if report.unresolved:
-        return f"tally reconcile {report.run} {report.unresolved[0].attempt} --result FILE | --abandon --why '...'"
-    if report.status in ("interrupted", "cancelled", "waiting"):
-        return f"tally resume {report.run}"
-    if (report.reason or "").startswith("TS-P"):
-        return f"tally resume {report.run} --budget ... | --grant ... (committed calls replay, unpaid)"
-    return f"tally resume {report.run} --script REPAIRED.py (committed calls replay, unpaid)"
 
 
 def calls(of: Calls) -> str:
@@ -118,16 +114,16 @@ def runs(lines: Iterable[RunLine]) -> Table:
     return table
 
 
-def launches(of: Sequence[LaunchReport]) -> Table:
-    """Return the table of a run's launches."""
+def launches(of: Sequence[LaunchReport], unresolved: Sequence[AttemptReport] = ()) -> Table:
+    """Return the table of a run's launches, each with those of its attempts that are unresolved."""
     table = table_of("launch", "revision", "status", "started", "took", "calls")
     for launch in of:
         took = "" if launch.ended is None else f"{launch.ended - launch.started:.1f} s"
         status = Text(launch.status, _STYLES.get(launch.status, "bold red"))
         status.append(f" [{launch.reason}]" if launch.reason else "", "default")
-        table.add_row(
-            str(launch.launch), str(launch.revision), status, moment(launch.started), took, calls(launch.calls)
-        )
+        open_ones = [str(attempt.attempt) for attempt in unresolved if attempt.launch == launch.launch]
+        made = calls(launch.calls) + (f", unresolved: attempt {', '.join(open_ones)}" if open_ones else "")
+        table.add_row(str(launch.launch), str(launch.revision), status, moment(launch.started), took, made)
     return table
 
 
@@ -198,6 +194,14 @@ def certificate(report: CertificateReport) -> RenderableType:
         many = count(report.certificates, "certificate")
         parts.append(Text.assemble(("verified", "bold green"), f": {many} recomputed, no difference"))
     return Group(*parts)
+
+
+def artifacts(of: Iterable[Artifact]) -> Table:
+    """Return the table of a run's artifacts: the call that made each, its type, its bytes, its hash."""
+    table = table_of("identity", "type", "bytes", "sha256")
+    for artifact in of:
+        table.add_row(plain(str(artifact.identity)), plain(artifact.media_type), str(artifact.size), artifact.sha256)
+    return table
 
 
 def explanation(of: Explanation) -> RenderableType:

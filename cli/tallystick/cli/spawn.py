@@ -19,6 +19,8 @@ START_PATIENCE = 20.0
 #: The store may be taken by a daemon that another client has just started: seconds to wait for its socket.
 RIVAL_PATIENCE = 3.0
 STOP_PATIENCE = 60.0
+#: Seconds of silence after which somebody who waits for the daemon to start is told so.
+SILENCE = 0.5
 _PAUSE = 0.02
 _TAIL_LINES = 15
 
@@ -85,8 +87,12 @@ def _start(client: Client) -> None:
     with os.fdopen(output, "ab") as stream:
         said_before = stream.tell()
         daemon = _spawn(stream.fileno())
-    deadline = time.monotonic() + START_PATIENCE
+    began, told = time.monotonic(), False
+    deadline = began + START_PATIENCE
     while not client.answers():
+        if not told and time.monotonic() > began + SILENCE:
+            told = True
+            sys.stderr.write("starting the daemon ...\n")
         ended = daemon.poll()
         if ended is not None:
             patience = RIVAL_PATIENCE if ended == StoreError.exit_code else 0.0

@@ -23,6 +23,13 @@ def pretty(value: Any) -> str:
     return plain("\n".join(cut))
 
 
+def holds_artifacts(value: Any) -> bool:
+    """Whether an artifact is referred to somewhere within a value."""
+    if isinstance(value, dict):
+        return _ARTIFACT in value or any(map(holds_artifacts, value.values()))
+    return isinstance(value, list) and any(map(holds_artifacts, value))
+
+
 def compact(value: Any, limit: int) -> str:
     """Show a value in one line of at most ``limit`` characters."""
     text = plain(msgspec.json.encode(value).decode())

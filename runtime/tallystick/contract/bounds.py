@@ -14,7 +14,6 @@ The parts, each of which asks the others through the one ``Bounds``:
 
 import ast
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from tallystick.contract.bounds_aliases import Aliases, may_follow
@@ -62,8 +61,6 @@ class Bounds:
         survey: what the walk over the script found.
         depth: how many evaluations are under way, one inside another.
         given_up: how many questions were given up so far: answers that rest on such a one are worked out again.
-        single_steps: quantities that are known to grow by exactly one between two looks at them, and where they start
-            at most: for these ``!=`` stops a loop as ``<`` does.
     """
 
     def __init__(self, survey: Survey) -> None:
@@ -82,7 +79,6 @@ class Bounds:
         self.values = Values(self)
         self.depth = 0
         self.given_up = 0
-        self.single_steps: dict[Query, Number] = {}
         self._steps = 0
         self._steps_in_all = 0
         self._mattering: set[Loop | Comprehension] | None = None
@@ -127,8 +123,8 @@ class Bounds:
             return self.give_up()
         self._under_way.add(key)
         before = self.given_up
-        if self.single_steps or self.flow.is_assuming:
-            with self._without_assumptions():
+        if self.flow.is_assuming:
+            with self.flow.assuming_nothing():
                 bound = compute()
         else:
             bound = compute()
@@ -152,22 +148,6 @@ class Bounds:
             return True
         self.give_up()
         return False
-
-    @contextmanager
-    def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
-        """Let ``!=`` stop the quantity, which starts at ``start`` at most; None assumes nothing."""
-        saved = self.single_steps
-        self.single_steps = {} if start is None else {query: start}
-        yield
-        self.single_steps = saved
-
-    @contextmanager
-    def _without_assumptions(self) -> Iterator[None]:
-        """Work out what holds in any case: only so can it be remembered."""
-        saved, self.single_steps = self.single_steps, {}
-        with self.flow.assuming(()), self.flow.ignoring_limits(False):
-            yield
-        self.single_steps = saved
 
     # Variables
 

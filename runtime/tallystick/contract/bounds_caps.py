@@ -51,7 +51,7 @@ class Caps:
         leaves = loop in self._bounds.survey.leaving
         if leaves:
             ends = self._bounds.flow.block(None, body)
-            if ends.normal is None and ends.continues is None:
+            if ends.leaves:
                 yield Cap(-1, 1)  # there is no second round
                 return
         if isinstance(loop, ast.For | ast.AsyncFor):
@@ -76,7 +76,7 @@ class Caps:
         least = flow.entry(query._replace(aspect=LOWER), body).base
         if least in {INF, NEVER}:
             return
-        with self._bounds.assuming_single_steps(query, -least):
+        with flow.assuming_single_steps(query, -least):
             for index, statement in enumerate(body.statements):
                 if isinstance(statement, ast.If | ast.Assert):
                     after = flow.statement(query, body, index).normal
@@ -135,11 +135,11 @@ class Caps:
             return
         gain = -step.gain
         start = self._single_step_from(query, loop, body) if gain == 1 else None
-        with bounds.assuming_single_steps(query, start):
+        with flow.assuming_single_steps(query, start):
             head, tested = flow.head(query, loop), flow.test(opposite, loop)
         if head.bound < INF and tested.base == NEVER:
             yield Cap(-1, _count(plus(plus(head.base, least), tested.gain), gain))
-        with bounds.assuming_single_steps(query, None if start is None else plus(start, 1)):
+        with flow.assuming_single_steps(query, None if start is None else plus(start, 1)):
             whole = flow.round(query, loop, conditions)
             if whole is not None and whole.bound < INF:
                 yield Cap(-1, max(_count(plus(whole.base, least), gain), 1))  # the last one need not be finished

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tallystick.contract.bounds_definitions import Variable, is_certain
-from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, Effect, constant
+from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, Effect, Number, constant
 from tallystick.contract.bounds_outcome import (
     BREAKS,
     CONTINUES,
@@ -26,7 +26,7 @@ from tallystick.contract.bounds_outcome import (
     either,
     sequence,
 )
-from tallystick.contract.bounds_tests import Limits
+from tallystick.contract.bounds_tests import Asked, Limits
 from tallystick.contract.scopes import Block, Kind, Loop, Place, Scope
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class Flow:
         self._conditions: dict[ast.stmt, Condition] = {}
         self._holding_conditions: set[tuple[Block, int]] = set()
         self._ignores_limits = False
+        self._stepping: dict[Query, Number] = {}
         self._handlers: dict[type[ast.stmt], Callable[[Query | None, Any], Outcome]] = {
             ast.If: self._if,
             ast.While: self._loop,
@@ -133,10 +134,25 @@ class Flow:
         yield
         self._ignores_limits = saved
 
+    @contextmanager
+    def assuming_single_steps(self, query: Query, start: Number | None) -> Iterator[None]:
+        """Take a quantity to move by exactly one between two looks, from ``start`` at most; None assumes nothing."""
+        saved, self._stepping = self._stepping, {} if start is None else {query: start}
+        yield
+        self._stepping = saved
+
+    @contextmanager
+    def assuming_nothing(self) -> Iterator[None]:
+        """Look at what holds in any case."""
+        saved, self._stepping = self._stepping, {}
+        with self.assuming(()), self.ignoring_limits(False):
+            yield
+        self._stepping = saved
+
     @property
     def is_assuming(self) -> bool:
-        """Whether not everything is looked at now, so that what is found holds under assumptions only."""
-        return self._ignores_limits or bool(self._conditions)
+        """Whether what is found now holds under assumptions only."""
+        return self._ignores_limits or bool(self._conditions) or bool(self._stepping)
 
     def block(self, query: Query | None, block: Block) -> Outcome:
         """Return the effect of a block, from its first statement on; of a query of None, only how it can end."""
@@ -232,20 +248,26 @@ class Flow:
             return LEAVES
         return PASSES.behind(self._limit(query, value, condition.place, holds=condition.holds))
 
-    def _limit(self, query: Query | None, test: ast.expr, place: Place, *, holds: bool) -> Effect:
+    def _limit(
+        self, query: Query | None, test: ast.expr, place: Place, *, holds: bool, else_leaves: bool = True
+    ) -> Effect:
+        """Return what a condition does to the bound, where the loop is left (or not) if it is otherwise."""
         if query is None or self._ignores_limits:
             return NOTHING
-        limit = self.limits.limit(test, query, place, holds=holds)
+        asked = Asked(query, place, self._stepping.get(query) if else_leaves else None)
+        limit = self.limits.limit(test, asked, holds=holds)
         return NOTHING if limit == INF else constant(limit)
 
     # Compound statements
 
     def _if(self, query: Query | None, statement: ast.If) -> Outcome:
         body, orelse = self._bounds.survey.blocks[statement]
-        assert body.owner is not None
-        held = self._limit(query, statement.test, body.owner, holds=True)
-        failed = self._limit(query, statement.test, body.owner, holds=False)
-        return self.block(query, body).behind(held).join(self.block(query, orelse).behind(failed))
+        place = body.owner
+        assert place is not None
+        done, other = self.block(query, body), self.block(query, orelse)
+        held = self._limit(query, statement.test, place, holds=True, else_leaves=other.leaves)
+        failed = self._limit(query, statement.test, place, holds=False, else_leaves=done.leaves)
+        return done.behind(held).join(other.behind(failed))
 
     def _with(self, query: Query | None, statement: ast.With | ast.AsyncWith) -> Outcome:
         body = self._bounds.survey.block(statement)
@@ -309,7 +331,7 @@ class Flow:
         statement = owner.statement
         match statement:
             case ast.If():
-                limit = self._limit(query, statement.test, owner, holds=block.role == "body")
+                limit = self._limit(query, statement.test, owner, holds=block.role == "body", else_leaves=False)
                 return self._own(query, owner.block, owner.index).then(limit)
             case ast.While() | ast.For() | ast.AsyncFor():
                 rounds = self._rounds(query, statement, self.block(query, self._bounds.survey.block(statement)))

@@ -22,6 +22,11 @@ class Outcome(NamedTuple):
     continues: Effect | None
     during: Effect
 
+    @property
+    def leaves(self) -> bool:
+        """Whether this code never goes on, nor to the next round of its loop."""
+        return self.normal is None and self.continues is None
+
     def behind(self, first: Effect | None) -> "Outcome":
         """Return the outcome of this code with ``first`` before it; None if the code is not reached."""
         if first is NOTHING:

@@ -4,7 +4,8 @@
 """
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from tallystick.contract.bounds_effect import INF, LOWER, UPPER, Measure, Number, plus
 from tallystick.contract.bounds_outcome import Query
@@ -29,6 +30,22 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.Eq,
     ast.NotEq: ast.NotEq,
 }
+_UPWARD = frozenset({Measure.LENGTH, Measure.UPPER})
+
+
+class Asked(NamedTuple):
+    """What is asked of a condition.
+
+    Attributes:
+        query: the quantity.
+        place: where the condition is evaluated.
+        starts_at: for a quantity that moves by exactly one between two looks at it, and whose loop is left if the
+            condition is otherwise: where it starts at most. For such a one ``!=`` says as much as ``<``.
+    """
+
+    query: Query
+    place: Place
+    starts_at: Number | None = None
 
 
 class Limits:
@@ -50,60 +67,44 @@ class Limits:
                 return any(_names(side, query) for side in (test.left, *test.comparators))
         return _names(test, query)
 
-    def limit(self, test: ast.expr, query: Query, place: Place, *, holds: bool) -> Number:
-        """Return a bound of the query from a condition that holds at ``place``, or does not; INF if it says none."""
-        if query.aspect.path or query.aspect.measure is Measure.UNORDERED:
+    def limit(self, test: ast.expr, asked: Asked, *, holds: bool) -> Number:
+        """Return a bound of the query from a condition that holds, or does not; INF if it says none."""
+        if asked.query.aspect.path or asked.query.aspect.measure is Measure.UNORDERED:
             return INF
         match test:
             case ast.UnaryOp(op=ast.Not()):
-                return self.limit(test.operand, query, place, holds=not holds)
+                return self.limit(test.operand, asked, holds=not holds)
             case ast.BoolOp():
                 every = isinstance(test.op, ast.And) is holds  # all operands are known, else one of them
-                limits = [self.limit(value, query, place, holds=holds) for value in test.values]
+                limits = [self.limit(value, asked, holds=holds) for value in test.values]
                 return min(limits) if every else max(limits)
-            case ast.Compare():
-                sides = [test.left, *test.comparators]
-                if not holds and len(test.ops) > 1:
-                    return INF
-                return min(
-                    self._compared(left, type(op) if holds else _INVERTED.get(type(op), ast.Is), right, query, place)
-                    for left, op, right in zip(sides, test.ops, sides[1:], strict=False)
-                )
-        if self._is_subject(test, query) or _is_name(test, query):
-            return self._truth(query, holds=holds)
+            case ast.Compare() if holds or len(test.ops) == 1:
+                known = _comparisons(test, holds=holds)
+                return min((self._compared(*comparison, asked) for comparison in known), default=INF)
+        if self._is_subject(test, asked.query) or _is_name(test, asked.query):
+            return _truth(asked, holds=holds)
         return INF
 
-    def _truth(self, query: Query, *, holds: bool) -> Number:
-        """Return what truth says: a list that is true has an item, one that is not has none."""
-        match query.aspect.measure:
-            case Measure.SHORTNESS:
-                return -1 if holds else 0
-            case Measure.LENGTH:
-                return INF if holds else 0
-        return -1 if holds and self._bounds.single_steps.get(query, INF) <= 0 else INF
-
-    def _compared(
-        self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr, query: Query, place: Place
-    ) -> Number:
+    def _compared(self, left: ast.expr, operator: type[ast.cmpop], right: ast.expr, asked: Asked) -> Number:
         limit: Number = INF
         for subject, compared, other in ((left, operator, right), (right, _MIRRORED.get(operator), left)):
-            if compared is not None and self._is_subject(subject, query):
-                limit = min(limit, self._bound_by(compared, other, query, place))
+            if compared is not None and self._is_subject(subject, asked.query):
+                limit = min(limit, self._bound_by(compared, other, asked))
         return limit
 
-    def _bound_by(self, operator: type[ast.cmpop], other: ast.expr, query: Query, place: Place) -> Number:
+    def _bound_by(self, operator: type[ast.cmpop], other: ast.expr, asked: Asked) -> Number:
         """Return a bound of the measure where ``subject operator other`` holds."""
-        upward = query.aspect.measure in {Measure.LENGTH, Measure.UPPER}
+        upward = asked.query.aspect.measure in _UPWARD
         strict, loose = (ast.Lt, ast.LtE) if upward else (ast.Gt, ast.GtE)
         aspect = UPPER if upward else LOWER
-        if operator is ast.NotEq and query in self._bounds.single_steps:
-            exact = self._bounds.exactly(other, place)
-            if exact is not None and self._bounds.single_steps[query] <= (exact if upward else -exact):
+        if operator is ast.NotEq and asked.starts_at is not None:
+            exact = self._bounds.exactly(other, asked.place)
+            if exact is not None and asked.starts_at <= (exact if upward else -exact):
                 operator = strict
         if operator is strict:
-            return plus(self._bounds.number(other, place, aspect), -1)
+            return plus(self._bounds.number(other, asked.place, aspect), -1)
         if operator in {loose, ast.Eq}:
-            return self._bounds.number(other, place, aspect)
+            return self._bounds.number(other, asked.place, aspect)
         return INF
 
     def _is_subject(self, expression: ast.expr, query: Query) -> bool:
@@ -114,6 +115,25 @@ class Limits:
             case ast.Call(func=ast.Name(id="len"), args=[argument], keywords=[]):
                 return _is_name(argument, query) and query.scope.resolve("len") is None
         return False
+
+
+def _comparisons(test: ast.Compare, *, holds: bool) -> Iterator[tuple[ast.expr, type[ast.cmpop], ast.expr]]:
+    """Yield what is known to be so, two sides at a time."""
+    sides = [test.left, *test.comparators]
+    for left, op, right in zip(sides, test.ops, sides[1:], strict=False):
+        operator = type(op) if holds else _INVERTED.get(type(op))
+        if operator is not None:
+            yield left, operator, right
+
+
+def _truth(asked: Asked, *, holds: bool) -> Number:
+    """Return what truth says: a list that is true has an item, one that is not has none."""
+    match asked.query.aspect.measure:
+        case Measure.SHORTNESS:
+            return -1 if holds else 0
+        case Measure.LENGTH:
+            return INF if holds else 0
+    return -1 if holds and asked.starts_at is not None and asked.starts_at <= 0 else INF
 
 
 def _is_name(expression: ast.expr, query: Query) -> bool:

@@ -22,6 +22,7 @@ from tallystick.contract.bounds_effect import (
     constant,
 )
 from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds_tests import Asked
 from tallystick.contract.scopes import Comprehension, Part, Place, Step
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Values:
             scope = place.scope.resolve(branch.id) if isinstance(branch, ast.Name) else None
             if effect.base == INF and isinstance(branch, ast.Name) and scope is not None:
                 query = Query(scope, branch.id, aspect)
-                effect = constant(self._bounds.flow.limits.limit(node.test, query, place, holds=holds))
+                effect = constant(self._bounds.flow.limits.limit(node.test, Asked(query, place), holds=holds))
             joined = joined.join(effect)
         return joined
 

@@ -160,4 +160,4 @@ def _capability(call: ast.Call) -> str:
 
 
 def _known(number: Number) -> int | None:
-    return None if number == INF else max(int(number), 0)
+    return None if number == INF else int(max(number, 0))

@@ -178,7 +178,7 @@ def _ungranted(call: CallRequest, envelope: Envelope) -> Stop:
     return Stop(
         UNGRANTED,
         f"{call.capability} at {call.identity} is not granted to this run (granted: {granted}); nothing was spent",
-        f"resume with --grant {call.capability} added, or change the script",
+        f"resume with --grant {','.join((*envelope.grants, call.capability))}, or change the script",
         call.identity,
     )
 
@@ -217,11 +217,12 @@ def _over_ceiling(call: CallRequest, envelope: Envelope, new_calls: int, site_ca
 
 def over_budget(call: CallRequest, estimate: int, envelope: Envelope, spent: int, held: int) -> Stop:
     """Return the denial of a call whose reservation does not fit under the budget."""
+    least = usd(spent + held + estimate).removeprefix("$").replace(",", "")
     return Stop(
         OVER_BUDGET,
         f"{call.capability} at {call.identity} needs {usd(estimate)}, but the budget of {usd(envelope.budget or 0)} "
         f"has {usd(spent)} spent and {usd(held)} reserved; the call was not made",
-        "raise it with --budget on resume; what is committed replays for free",
+        f"resume with --budget {least} or more; what is committed replays for free",
         call.identity,
     )
 

@@ -29,7 +29,7 @@ def accepted(review: Review) -> Script:
         errors = sum(violation.severity == "error" for violation in review.report.violations)
         raise ScriptRefusedError(
             f"the checker refused the script: {errors} finding(s); nothing was started and nothing spent",
-            hint="correct what is named and try again; tally check shows the same",
+            hint="correct what is named and try again; tally check, with the same --grant, shows the same",
             details=_diagnostics(review.report),
         )
     if review.verdict is not None and not review.verdict.accepted:

@@ -161,7 +161,11 @@ class Service:
         """
         report = await self.report(run)
         if run not in self.launches.live:
-            raise UsageError(f"run {run} is not live: it ended {report.status}", code="TS-U003")
+            raise UsageError(
+                f"run {run} is not live: it ended {report.status}; there is nothing to cancel",
+                hint=f"tally show {run} says how it stands",
+                code="TS-U003",
+            )
         self.launches.cancel(
             run,
             Stop(
@@ -184,4 +188,7 @@ def _check_demands(faults: tuple[str, ...], latency: float) -> None:
         try:
             parse_fault(fault)
         except ValueError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(
+                f"--fail {error}",
+                hint="CAPABILITY:EXECUTION:KIND[:TEXT], for the local provider only: image.generate:2:invalid_request",
+            ) from None

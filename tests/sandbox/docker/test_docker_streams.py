@@ -45,7 +45,7 @@ async def test_a_stream_that_is_cut_is_not_taken_for_the_end_of_the_guest(
 
                 tasks.start_soon(receive)
                 await anyio.wait_all_tasks_blocked()
-                await between.cut()
+                between.cut()
             end = await sandbox.kill()
         assert end.cause == "killed"
         assert "cut off while the guest ran" in end.text
@@ -59,7 +59,7 @@ async def test_a_guest_whose_host_lets_go_ends_by_itself(
             await start(sandbox, ONE_CALL)
             (call,) = await sandbox.receive()
             assert isinstance(call, Call)
-            await between.cut()
+            between.cut()
             with pytest.raises(EndOfGuest):
                 await sandbox.receive()
             end = await sandbox.wait()
@@ -75,7 +75,7 @@ async def test_an_engine_that_falls_silent_ends_a_run_in_a_bounded_time(
         async with guest(driver) as sandbox:
             await start(sandbox, ONE_CALL)
             await sandbox.receive()
-            between.holds_back = lambda _: True
+            between.speaks.clear()
             with anyio.fail_after(5):
                 with pytest.raises(EndOfGuest, match="does not answer"):
                     await sandbox.receive()
@@ -86,8 +86,8 @@ async def test_an_engine_that_falls_silent_ends_a_run_in_a_bounded_time(
                     end = await sandbox.kill()
             assert end.cause == "killed"
             assert "does not answer" in end.text
-            between.holds_back = lambda _: False
-            await between.cut()
+            between.speaks.set()
+            between.cut()
         async with guest(driver):  # the engine is back: the next start removes what could not be removed
             assert driver._leftovers == set()
 
@@ -97,11 +97,11 @@ async def test_an_engine_that_does_not_answer_is_named(
 ) -> None:
     monkeypatch.setattr(client_module, "REQUEST_SECONDS", 0.2)
     async with wire(docker_endpoint, tmp_path) as between:
-        between.holds_back = lambda _: True
+        between.speaks.clear()
         async with docker_driver(docker_image, between.endpoint) as driver:
             with pytest.raises(SandboxError, match=r"does not answer.*asked to list the guests"):
                 await driver.open(Limits(), NONCE)
-            between.holds_back = lambda _: False
+            between.speaks.set()
             monkeypatch.undo()
             async with guest(driver) as sandbox:  # and the next try finds it
                 await start(sandbox, ONE_CALL)

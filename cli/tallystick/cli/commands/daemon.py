@@ -30,8 +30,13 @@ def stop(*, as_json: options.Json = False) -> int:
     elif status is None:
         say("no daemon was running")
     else:
-        live = f"; {count(status.live, 'live run')} interrupted, to go on at the next start" if status.live else ""
-        say(f"stopped (process {status.pid}){live}")
+        say(f"stopped (process {status.pid})")
+        if status.live:
+            say(
+                f"{count(status.live, 'live run')} interrupted: the next tally command starts the daemon again, and "
+                "what was interrupted goes on, and costs (unless daemon.auto_resume is off); "
+                "`tally cancel RUN` ends a run for good"
+            )
     return 0
 
 

@@ -40,17 +40,30 @@ def check(
     return 0 if report.valid else REFUSED
 
 
-def gate(run: options.Run, script: options.Script, *, as_json: options.Json = False) -> int:
-    """Ask whether a rewrite may replace a run's script."""
+def gate(
+    run: options.Run,
+    script: Annotated[Path | None, typer.Argument(metavar="SCRIPT", help="The rewrite.")] = None,
+    *,
+    script_option: options.ScriptOption = None,
+    as_json: options.Json = False,
+) -> int:
+    """Ask whether the source of a rewrite keeps every committed call.
+
+    What the calls are given is compared by `tally plan`.
+    """
     from rich.text import Text
 
     from tallystick.cli import attending, findings, inputs, spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.findings import NamedSource
     from tallystick.cli.terminal import count, say, say_json
+    from tallystick.contract.errors import UsageError
     from tallystick.engine.messages import GateReport, GateRequest
 
-    candidate = NamedSource(str(script), inputs.read_script(script))
+    rewrite = inputs.one_script(script, script_option)
+    if rewrite is None:
+        raise UsageError("Missing argument 'SCRIPT'", hint=f"name the rewrite: tally gate {run} REPAIRED.py")
+    candidate = NamedSource(str(rewrite), inputs.read_script(rewrite))
     client = spawn.connect()
     report = client.post(run_path(run, "gate"), GateReport, GateRequest(source=candidate.text))
     if as_json:
@@ -66,7 +79,8 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
             say("")
     frozen = count(report.frozen, "committed site")
     if report.accepted:
-        say(Text.assemble(("accepted", "bold green"), f": {frozen} compared, none would be paid again"))
+        say(Text.assemble(("accepted", "bold green"), f": {frozen} compared, the source keeps every committed call"))
+        say(f"the values that the calls are given are compared by `tally plan {run} {rewrite}`")
         return 0
     say(Text.assemble(("stopped", "bold red"), f": {frozen} compared; nothing was started, nothing was spent"))
     return REFUSED
@@ -74,10 +88,9 @@ def gate(run: options.Run, script: options.Script, *, as_json: options.Json = Fa
 
 def plan(
     run: options.Run,
-    script: Annotated[
-        Path | None, typer.Argument(metavar="[SCRIPT]", help="The rewrite; the run's own script by default.")
-    ] = None,
+    script: options.OtherScript = None,
     *,
+    script_option: options.ScriptOption = None,
     args: options.Args = None,
     grant: options.Grant = None,
     envelope: options.EnvelopeFile = None,
@@ -97,7 +110,8 @@ def plan(
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import PlanReport, PlanRequest
 
-    candidate = None if script is None else NamedSource(str(script), inputs.read_script(script))
+    rewrite = inputs.one_script(script, script_option)
+    candidate = None if rewrite is None else NamedSource(str(rewrite), inputs.read_script(rewrite))
     request = PlanRequest(
         source=None if candidate is None else candidate.text,
         args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
@@ -110,6 +124,7 @@ def plan(
         say_json(report)
     else:
         say(plans.plan(report, candidate or attending.committed_source(client, run)))
+        attending.note_other_args(client, run, request.args, report)
     return plans.exit_code(report)
 
 

@@ -1,6 +1,5 @@
 """`run` and `resume`: what starts a launch."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -60,10 +59,9 @@ def run(
 
 def resume(
     run: options.Run,
+    script: options.OtherScript = None,
     *,
-    script: Annotated[
-        Path | None, typer.Option("--script", metavar="FILE", help="Go on with this rewrite, if the gate accepts it.")
-    ] = None,
+    script_option: options.ScriptOption = None,
     args: options.Args = None,
     grant: options.Grant = None,
     envelope: options.EnvelopeFile = None,
@@ -101,6 +99,7 @@ def resume(
 ) -> int:
     """Go on with a run; what it has paid for replays for free."""
     import getpass
+    from functools import partial
 
     import msgspec
 
@@ -109,7 +108,8 @@ def resume(
     from tallystick.cli.findings import NamedSource
     from tallystick.engine.messages import ResumeRequest, RunReport
 
-    source = None if script is None else inputs.read_script(script)
+    rewrite = inputs.one_script(script, script_option)
+    source = None if rewrite is None else inputs.read_script(rewrite)
     request = ResumeRequest(
         source=source,
         args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
@@ -133,8 +133,10 @@ def resume(
         latency=None if latency is None else inputs.duration(latency, "--latency"),
     )
     client = spawn.connect()
-    candidate = None if source is None else NamedSource(str(script), source)
-    with attending.explained(as_json, candidate, lambda: attending.committed_source(client, run)):
+    candidate = None if source is None else NamedSource(str(rewrite), source)
+    committed = partial(attending.committed_source, client, run)
+    other_args = partial(attending.note_other_args, client, run, request.args)
+    with attending.explained(as_json, candidate, committed, other_args):
         return attending.see_through(
             client,
             # no timeout: calls that an earlier launch left in flight settle first

@@ -1,5 +1,6 @@
-"""`runs`, `show`, `attempts`, `explain`, `certificate`, `capabilities`, `doctor`: looking, and changing nothing."""
+"""`runs`, `show`, `attempts`, `artifacts`, `explain`, `certificate`, `capabilities`, `doctor`: only looking."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -42,13 +43,15 @@ def show(run: options.Run, *, as_json: options.Json = False) -> int:
     from tallystick.cli.terminal import say, say_json
     from tallystick.engine.messages import RunReport
 
-    report = spawn.connect().get(run_path(run), RunReport)
+    client = spawn.connect()
+    report = client.get(run_path(run), RunReport)
     if as_json:
         say_json(report)
     else:
-        from tallystick.cli import reports
+        from tallystick.cli import attending, reports
 
         say(reports.run_details(report))
+        attending.note_missing_args(client, report)
     return 0
 
 
@@ -75,6 +78,43 @@ def attempts(
         say(reports.attempts(found))
     else:
         note("no open attempts" if unsettled else "no attempts: nothing was dispatched, nothing was spent")
+    return 0
+
+
+def artifacts(
+    run: options.Run,
+    *,
+    export: Annotated[
+        Path | None, typer.Option("--export", metavar="DIR", help="Write them there, never over another file.")
+    ] = None,
+    as_json: options.Json = False,
+) -> int:
+    """List the pictures and other files of a run, or write them out.
+
+    A file is named by the call that made it, and its type: `orchestrate.draw-1_2_0.png` is that of
+    `orchestrate.draw/#1 [2] 0`.
+    """
+    from tallystick.cli import exports, spawn
+    from tallystick.cli.client import run_path
+    from tallystick.cli.terminal import count, note, say, say_json
+    from tallystick.engine.messages import Artifact
+
+    client = spawn.connect()
+    found = client.get(run_path(run, "artifacts"), tuple[Artifact, ...])
+    files = [] if export is None else exports.export(found, export, client.file)
+    if as_json:
+        say_json({"artifacts": found, "files": [str(path) for path in files]})
+    elif not found:
+        note("no artifacts: no committed call of this run has made a file")
+    elif export is None:
+        from tallystick.cli import reports
+
+        say(reports.artifacts(found))
+        note(f"`tally artifacts {run} --export DIR` writes them out")
+    else:
+        for path in files:
+            say(str(path))
+        note(f"{count(len(files), 'file')} in {export}")
     return 0
 
 

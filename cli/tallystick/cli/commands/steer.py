@@ -36,7 +36,9 @@ def cancel(run: options.Run, *, as_json: options.Json = False) -> int:
 
 def reconcile(
     run: options.Run,
-    attempt: Annotated[int, typer.Argument(metavar="ATTEMPT", min=0, help="Its number, as `tally attempts` shows it.")],
+    attempt: Annotated[
+        str | None, typer.Argument(metavar="[ATTEMPT]", help="Its number, as `tally attempts` shows it.")
+    ] = None,
     *,
     result: Annotated[
         Path | None, typer.Option("--result", metavar="FILE", help="It was done: the JSON result that is known of it.")
@@ -44,44 +46,55 @@ def reconcile(
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Give it up: the call may be executed, and paid, once more.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --abandon: every attempt of the run whose outcome is unknown.")
+    ] = False,
     why: Annotated[
         str, typer.Option("--why", metavar="TEXT", help="The reason, for the log; --abandon needs it.")
     ] = "",
-    cost: Annotated[str | None, typer.Option("--cost", metavar="DOLLARS", help="What it has cost, if known.")] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost",
+            metavar="DOLLARS",
+            help="What it has cost. Without it the call stays unpriced, its reservation held.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Settle a call whose outcome is unknown or unusable."""
+    """Settle a call whose outcome is unknown or unusable.
+
+    The JSON of --result is what the call would have answered (`tally capabilities` shows its shape). A file in it is
+    written {"$file": "NAME"}, its name looked up beside FILE. For image.generate:
+
+    {"images": [{"$file": "picture.png"}], "width": 512, "height": 512}
+
+    Accepted are png, jpeg, gif, webp, avif, heic, wav, mp3, ogg, flac, m4a, mp4, webm and mov, by their first bytes;
+    add "media_type": "TYPE" beside "$file" for another. All files together may have 5 MiB.
+    """
     import getpass
 
     import msgspec
 
-    from tallystick.cli import inputs, spawn
-    from tallystick.cli.client import run_path
-    from tallystick.cli.terminal import say, say_json
-    from tallystick.contract.errors import UsageError
-    from tallystick.engine.messages import AttemptReport, ReconcileRequest
+    from tallystick.cli import deciding, inputs, spawn
+    from tallystick.cli.terminal import say_json
+    from tallystick.engine.messages import ReconcileRequest
 
-    if abandon == (result is not None):
-        raise UsageError(
-            "say what became of the attempt: either --result FILE or --abandon",
-            hint="ask the provider first; an abandoned call may be paid twice",
-        )
-    if abandon and not why.strip():
-        raise UsageError("--abandon needs --why: it permits one more payment", hint="--why 'not on the invoice'")
+    deciding.require_decision(result, why, abandon=abandon)
+    number = deciding.chosen(run, attempt, every=every, abandon=abandon)
     request = ReconcileRequest(
         abandon=abandon,
-        result=msgspec.UNSET if result is None else inputs.json_file(result, "--result"),
+        result=msgspec.UNSET if result is None else inputs.result_file(result, "--result"),
         cost_usd=None if cost is None else inputs.dollars(cost, "--cost"),
         who=getpass.getuser(),
         why=why,
     )
-    found = spawn.connect().post(run_path(run, "attempts", attempt, "reconcile"), AttemptReport, request)
+    client = spawn.connect()
+    found = deciding.decide(client, run, number, request)
     if as_json:
-        say_json(found)
+        say_json({"attempts": found} if every else found[0])
     else:
-        from tallystick.cli import reports
-
-        say(reports.attempts([found]))
+        deciding.tell(client, run, found, why)
     return 0
 
 

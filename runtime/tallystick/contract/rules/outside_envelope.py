@@ -68,9 +68,20 @@ def _granted(call: ast.Call, evidence: Evidence) -> Iterator[Finding]:
         hint = f"did you mean {better!r}? {granted}" if better else granted
         yield Finding(capability, f"there is no capability {name!r}", hint)
     else:
-        better = nearest(name, grants)
-        hint = f"{granted}; nearest is {better!r}" if better else granted
+        wanted = ",".join(_called(evidence))
+        hint = f"{granted}; to grant all that the script calls: --grant {wanted}"
         yield Finding(capability, f"the capability {name!r} is not among the grants", hint)
+
+
+def _called(evidence: Evidence) -> list[str]:
+    """Return the capabilities that the script calls and the catalogue has, each once, in the order of their names."""
+    names = {
+        call.args[0].value
+        for call, _ in evidence.survey.context_calls
+        if call.func.attr == "run" and call.args and isinstance(call.args[0], ast.Constant)
+    }
+    known = evidence.catalogue
+    return sorted(name for name in names if isinstance(name, str) and (known is None or name in known))
 
 
 RULE = Rule(

@@ -2,7 +2,9 @@
 
 import msgspec
 
-#: The named checks. The last five need a whole engine (``tallystick.engine.acceptance``).
+#: The checks that need a whole engine (``tallystick.engine.acceptance``).
+ENGINE_CHECKS = ("RPC authorization", "artifact export", "budget downgrade", "concurrency", "capability audit")
+
 CHECKS = (
     "network isolation",
     "read-only filesystem",
@@ -16,11 +18,7 @@ CHECKS = (
     "timeout",
     "output limits",
     "frame protocol",
-    "RPC authorization",
-    "artifact export",
-    "budget downgrade",
-    "concurrency",
-    "capability audit",
+    *ENGINE_CHECKS,
 )
 
 

@@ -82,4 +82,6 @@ SILENCE = "raw(b'\\0\\0')"
 
 def script(code: str, *, again: str = "") -> str:
     """Return a script that sends this, and then waits for ever; ``again`` is sent over and over instead."""
-    return f"{SPEAK}\nasync def orchestrate(ctx, args):\n    {code or 'pass'}\n    while True:\n        {again or 'OS.read(OUT - 1, 1)'}\n"
+    forever = again or "OS.read(OUT - 1, 1)"
+    lines = ["async def orchestrate(ctx, args):", f"    {code or 'pass'}", "    while True:", f"        {forever}"]
+    return "\n".join([SPEAK, *lines, ""])

@@ -114,7 +114,8 @@ PROBES: dict[str, dict[str, str]] = {
         "log": 'c("klogctl", 3, None, 0)',
         "ioctl": 'c("ioctl", 0, 0x5401, bytes(64))',
         "entropy": "attempt(OS.urandom, 8)",
-        "code in memory": '"DONE" if LIBC.mmap(None, CTYPES.c_size_t(4096), 7, 0x22, -1, 0) != -1 else ERRNO.errorcode[CTYPES.get_errno()]',
+        "code in memory": '"DONE" if LIBC.mmap(None, CTYPES.c_size_t(4096), 7, 0x22, -1, 0) != -1 '
+        "else ERRNO.errorcode[CTYPES.get_errno()]",
         "code in old memory": 'c("mprotect", CTYPES.c_void_p(PAGE), CTYPES.c_size_t(4096), 7)',
         "landlock away": "kernel(446, 0, 0)",
     },

@@ -1,0 +1,128 @@
+"""An engine that goes away, comes back, and runs out of disk: one of the test's own, which may be killed."""
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docker_support import STORE_ID, containers, docker_driver
+from tallystick.sandbox.conformance import NONCE, ONE_CALL, guest, play, start
+from tallystick.sandbox.docker.discovery import Endpoint
+from tallystick.sandbox.docker.pin import PinFile
+from tallystick.sandbox.frames import Call, Done
+from tallystick.sandbox.protocol import EndOfGuest, Limits, Sandbox, SandboxError
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
+
+
+class OwnEngine:
+    """A second engine, with everything of its own on a small disk of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.disk = folder / "disk"
+        self.endpoint = Endpoint(path=str(folder / "s"))
+        self.folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        command = ["dockerd", "--bridge", "none", "--iptables=false", "--host", str(self.endpoint)]
+        command += [
+            "--data-root",
+            str(self.disk),
+            "--exec-root",
+            str(self.folder / "x"),
+            "--pidfile",
+            str(self.folder / "p"),
+        ]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        for _ in range(300):
+            ping = ["docker", "--host", str(self.endpoint), "version"]
+            if subprocess.run(ping, capture_output=True, check=False).returncode == 0:
+                return
+            assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
+            time.sleep(0.1)  # noqa: TID251 - an engine says by no other means that it is up
+        pytest.fail("the test's own engine did not start")
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal to the engine, and wait until it is gone with the process that it keeps beside it."""
+        if self._process is None:
+            return
+        beside = os.pidfd_open(int((self.folder / "x/containerd/containerd.pid").read_text()))
+        try:
+            self._process.send_signal(number)
+            self._process.wait(30)
+            if number == signal.SIGKILL:
+                signal.pidfd_send_signal(beside, number)
+            assert select.select([beside], [], [], 30)[0]
+        finally:
+            os.close(beside)
+            self._process = None
+
+
+@pytest.fixture
+def own_engine() -> Iterator[OwnEngine]:
+    if os.geteuid() != 0 or shutil.which("dockerd") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("CI runs this as root, with dockerd installed")
+        pytest.skip("only root can start an engine of its own")
+    folder = Path(tempfile.mkdtemp(prefix="e"))  # short, for it holds sockets
+    engine = OwnEngine(folder)
+    engine.disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600m", "tmpfs", engine.disk], check=True)
+    try:
+        engine.start()
+        yield engine
+    finally:
+        engine.end(signal.SIGTERM)
+        subprocess.run(["umount", "-l", engine.disk], check=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def up_to_its_call(sandbox: Sandbox) -> None:
+    await start(sandbox, ONE_CALL, 7)
+    (call,) = await sandbox.receive()
+    assert isinstance(call, Call)
+
+
+async def test_an_engine_that_goes_and_comes_back_costs_no_more_than_the_runs_in_it(own_engine: OwnEngine) -> None:
+    pin_file = PinFile(own_engine.folder / "image.json")
+    async with docker_driver(pin_file, own_engine.endpoint) as driver:
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            sandbox = await driver.open(Limits(), NONCE)
+            warm = await driver.open(Limits(), NONCE)
+            await up_to_its_call(sandbox)
+            own_engine.end(how)
+
+            with pytest.raises(EndOfGuest):
+                await sandbox.receive()
+            with pytest.raises(EndOfGuest):
+                await start(warm, ONE_CALL)
+            assert (await sandbox.wait()).cause == "killed"
+            assert (await sandbox.kill()).cause == "killed"
+            assert (await warm.kill()).cause == "killed"
+            with pytest.raises(SandboxError, match=r"the engine at .* is down|there is no engine at"):
+                await driver.open(Limits(), NONCE)
+
+            own_engine.start()
+            async with guest(driver) as again:
+                await start(again, ONE_CALL, 7)
+                assert (await play(again))[-1] == Done(nonce=NONCE, value=7)
+                assert await containers(STORE_ID, own_engine.endpoint) == [again.id]  # type: ignore[attr-defined]  # this driver's
+
+        filler = own_engine.disk / "filler"
+        free = shutil.disk_usage(own_engine.disk).free
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, free)
+        with pytest.raises(SandboxError, match="the engine's disk is full"):
+            await driver.open(Limits(), NONCE)
+        filler.unlink()
+        async with guest(driver):
+            pass
