@@ -8,6 +8,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random  # noqa: TID251 - hypothesis seeds it
 from typing import Any
 
@@ -87,7 +88,11 @@ class Script:
             *(f"{self.xs}.pop()", f"{self.xs}.pop(0)", f"{self.xs}.clear()", f"{self.xs} += [5]"),
             *(f"{self.xs} += {self.xs}[:3]", f"{self.n} = {self.number()}", f"{self.n} += 1", f"{self.n} -= 1"),
             *(f"{self.n} += {self.k}", f"{self.n} = len({self.xs})", 'await ctx.run("a", {})'),
-            *(f"{self.xs}, {self.xs} = {self.xs}, {self.items()}", f"del {self.xs}[0]", f"first, *{self.xs} = {self.xs}"),
+            *(
+                f"{self.xs}, {self.xs} = {self.xs}, {self.items()}",
+                f"del {self.xs}[0]",
+                f"first, *{self.xs} = {self.xs}",
+            ),
             *(f"{self.xs}[{self.k}:] = {self.items()}", f"x = {self.xs}.pop() if flip() else 0"),
             *(f"assert len({self.xs}) < 3", "pass"),
         ]
@@ -142,7 +147,7 @@ class Script:
             choices = [f"    if {self.condition()}:", "        done = True"], [f"    done = flip() or {n} >= {self.k}"]
             parts.append(self.chance.choice(choices))
         self.chance.shuffle(parts)
-        return [*([f"{flag} = False"] if flag else []), f"while {test}:", *sum(parts, [])]
+        return [*([f"{flag} = False"] if flag else []), f"while {test}:", *chain.from_iterable(parts)]
 
     def write_try(self, in_loop: bool) -> list[str]:
         lines = ["try:", *self.block(in_loop=in_loop), "except Exception:", *self.block(in_loop=in_loop)]
@@ -233,6 +238,6 @@ def run(source: str, chance: Random) -> tuple[dict[int, int], int]:
         names["orchestrate"](Context(), args).send(None)
     except (StopIteration, _Enough):
         pass
-    except Exception:  # noqa: BLE001, S110 - such scripts pop from empty lists and unpack too little
+    except Exception:  # noqa: BLE001 - such scripts pop from empty lists and unpack too little
         pass
     return most, calls

@@ -50,9 +50,7 @@ class House:
     async def resume(self, run: str, source: str | None = None, **options: Any) -> RunReport:
         """Resume a run and wait for the end of the launch."""
         limits = Limits(**options.pop("limits", {}))
-        await self.host.service.resume(
-            run, ResumeRequest(source=source, limits=limits, **options)
-        )
+        await self.host.service.resume(run, ResumeRequest(source=source, limits=limits, **options))
         return await self.end(run)
 
     async def end(self, run: str) -> RunReport:

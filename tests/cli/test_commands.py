@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
@@ -8,7 +7,6 @@ from cli_support import (
     COUNTEREXAMPLE,
     RUN,
     SCRIPT,
-    SHOT,
     VIOLATION,
     FakeDaemon,
     attempt,

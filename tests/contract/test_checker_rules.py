@@ -8,11 +8,13 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tallystick.contract.capability import Envelope
 from tallystick.contract.checker import check
 from tallystick.contract.rules import RULES
+from tallystick.contract.rules.rule import Rule
 
 FIXTURES = sorted((Path(__file__).parent / "rules").glob("R*/*.py"))
 _EXPECTED = re.compile(r"#((?: R\d\d)+)$")
@@ -32,8 +34,8 @@ def _envelope(source: str) -> Envelope | None:
     if not first.startswith("# grants:"):
         return None
     fields = dict(field.strip().split(": ", 1) for field in first.removeprefix("# ").split(";"))
-    grants = tuple(fields.pop("grants").split(", "))
-    return Envelope(grants=grants, **{name: int(value) for name, value in fields.items()})
+    grants = fields.pop("grants").split(", ")
+    return msgspec.convert({"grants": grants, **fields}, Envelope, strict=False)
 
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -46,7 +48,7 @@ def test_a_fixture_has_the_findings_it_expects(path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
-def test_every_rule_has_a_refused_and_an_allowed_fixture(rule) -> None:
+def test_every_rule_has_a_refused_and_an_allowed_fixture(rule: Rule) -> None:
     folder = Path(__file__).parent / "rules" / f"{rule.code}_{rule.slug.replace('-', '_')}"
     assert list(folder.glob("refused*.py"))
     assert list(folder.glob("allowed*.py"))

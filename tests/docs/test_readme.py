@@ -63,8 +63,9 @@ def carried_out(block: Block, folder: Path) -> str:
 
 def test_its_commands_do_what_it_says(workplace: Path) -> None:
     out = "".join(carried_out(block, workplace) for block in blocks(PAGE))
-    assert "accepted: 2 committed sites compared, none would be paid again" in out
+    assert "accepted: 2 committed sites compared, the source keeps every committed call" in out
     assert out.count("(shots) completed") == 3  # resumed, shown, and resumed after the decision
+    assert len(list((workplace / "pictures").glob("orchestrate.draw-1_*_0.png"))) == 3
 
 
 def test_every_block_is_carried_out_or_compared() -> None:
@@ -85,10 +86,12 @@ def test_the_transcript_is_the_demos(workplace: Path) -> None:
     assert sorted(path.name for path in (workplace / "demo-out").iterdir()) == [f"shot-{n}.png" for n in range(1, 7)]
     (block,) = blocks(PAGE, "text")
     progress = [line for line in block.text.splitlines() if re.match(r"  [+x] ", line)]
-    assert sorted(map(plain, progress)) == sorted(map(plain, done.stderr.splitlines()))
-    said = "\n".join(line for line in block.text.splitlines() if line not in progress)
+    # how long the daemon takes to start is the machine's matter
+    said = [line for line in done.stderr.splitlines() if line != "starting the daemon ..."]
+    assert sorted(map(plain, progress)) == sorted(map(plain, said))
+    answers = "\n".join(line for line in block.text.splitlines() if line not in progress)
     rest = plain(done.stdout)
-    for part in map(plain, said.split(CUT)):
+    for part in map(plain, answers.split(CUT)):
         assert part in rest
         rest = rest.partition(part)[2]
 

@@ -124,7 +124,7 @@ class Caps:
 
     def _by_quantity(self, loop: Loop, body: Block, query: Query, conditions: Sequence[Condition]) -> Iterator[Cap]:
         """Yield the caps that follow if the quantity surely grows in each round and is stopped at a limit."""
-        bounds, flow = self._bounds, self._bounds.flow
+        flow = self._bounds.flow
         opposite = query._replace(aspect=query.aspect.negated)
         with flow.ignoring_limits():
             step = flow.round(opposite, loop, conditions)

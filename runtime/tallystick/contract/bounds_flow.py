@@ -128,7 +128,7 @@ class Flow:
         self._conditions, self._holding_conditions = saved
 
     @contextmanager
-    def ignoring_limits(self, ignored: bool = True) -> Iterator[None]:
+    def ignoring_limits(self, *, ignored: bool = True) -> Iterator[None]:
         """Look at what statements do alone, whatever conditions say of the value before."""
         saved, self._ignores_limits = self._ignores_limits, ignored
         yield
@@ -145,7 +145,7 @@ class Flow:
     def assuming_nothing(self) -> Iterator[None]:
         """Look at what holds in any case."""
         saved, self._stepping = self._stepping, {}
-        with self.assuming(()), self.ignoring_limits(False):
+        with self.assuming(()), self.ignoring_limits(ignored=False):
             yield
         self._stepping = saved
 

@@ -55,13 +55,15 @@ class OwnEngine:
         """Send a signal to the engine, and wait until it is gone with the process that it keeps beside it."""
         if self._process is None:
             return
-        beside = os.pidfd_open(int((self.folder / "x/containerd/containerd.pid").read_text()))
+        pid_file = self.folder / "x/containerd/containerd.pid"
+        beside = os.pidfd_open(int(pid_file.read_text()))
         try:
             self._process.send_signal(number)
             self._process.wait(30)
             if number == signal.SIGKILL:
                 signal.pidfd_send_signal(beside, number)
             assert select.select([beside], [], [], 30)[0]
+            pid_file.unlink(missing_ok=True)  # the next engine would take even what nobody has reaped for alive
         finally:
             os.close(beside)
             self._process = None

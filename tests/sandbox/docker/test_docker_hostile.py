@@ -136,17 +136,17 @@ async def test_a_breach_by_a_program_of_its_own_ends_the_launch(docker_image: st
     unseen: list[str] = []
 
     async def one(name: str) -> None:
-        async with docker_driver(
-            docker_image, guest=f"{code}{breaches[name]}\nfor_ever()", store=f"b-{name}"
-        ) as driver:
-            async with guest(driver) as sandbox:
-                await start(sandbox, "")
-                try:
-                    await drain(sandbox)
-                except FrameError:
-                    if (await sandbox.kill()).cause == "protocol":
-                        return
-                unseen.append(name)
+        async with (
+            docker_driver(docker_image, guest=f"{code}{breaches[name]}\nfor_ever()", store=f"b-{name}") as driver,
+            guest(driver) as sandbox,
+        ):
+            await start(sandbox, "")
+            try:
+                await drain(sandbox)
+            except FrameError:
+                if (await sandbox.kill()).cause == "protocol":
+                    return
+            unseen.append(name)
 
     async with anyio.create_task_group() as tasks:
         for name in breaches:

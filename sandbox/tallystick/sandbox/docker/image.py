@@ -193,7 +193,8 @@ def _host_files(of: Recipe) -> bytes:
         command = [sys.executable, *_OPTIONS, str(packages / "collect.py"), str(packages), str(image)]
         done = subprocess.run(command, env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False)  # noqa: S603 - our own program
         if done.returncode:
-            raise SandboxError(f"this host's interpreter could not be collected: {done.stderr.strip()[-500:]}")
+            why = done.stderr.strip().rpartition("\n")[2]
+            raise SandboxError(f"this host's interpreter could not be collected for an image: {why}")
         return _tar_of(image)
 
 
