@@ -54,7 +54,7 @@ class Script:
             *(f"[v for v in {self.xs}]", f"[v for v in {self.xs} if flip()]", f"list(zip({self.xs}, {self.xs}))"),
             *(f"[v for v in {self.xs}[:3] for w in {self.xs}[:3]]", f"({self.xs} if flip() else {self.xs})"),
             *(f"({self.xs} or {self.xs})", f"({self.xs} if len({self.xs}) < 3 else {self.xs}[:2])"),
-            f"({self.xs} := {self.xs}[:3])",
+            *(f"({self.xs} := {self.xs}[:3])", f"{self.xs}[{self.k}:]"),
             *(f"{helper}({self.xs}, {self.number()})" for helper in self.helpers * 3),
         ]
         return self.pick(*choices)
@@ -135,6 +135,7 @@ class Script:
             self.chance.choice(
                 [
                     *([f"    {n} += 1"], [f"    {n} -= 1"], [f"    {xs}.pop()"], [f"    {xs}.append(1)"], []),
+                    *([f"    {xs} = {xs}[1:]"], [f"    x, {xs} = {xs}[:2], {xs}[2:]"]),
                     [f"    if {n} >= {self.k}:", "        break", f"    {n} += 1"],
                     [f"    {n} += 1", f"    if {n} == {self.k}:", "        break"],
                     [f"    {xs}.append(0)", f"    if len({xs}) == {self.k}:", "        break"],

@@ -13,12 +13,15 @@ from pathlib import Path
 import anyio
 import pytest
 
+from tallystick.sandbox.conformance import NONCE
 from tallystick.sandbox.docker.client import Engine
 from tallystick.sandbox.docker.discovery import Availability, Endpoint, available
 from tallystick.sandbox.docker.driver import GUEST, DockerDriver, program
 from tallystick.sandbox.docker.image import pinned
 from tallystick.sandbox.docker.owner import STORE
 from tallystick.sandbox.docker.pin import PinFile
+from tallystick.sandbox.docker.sandbox import DockerSandbox
+from tallystick.sandbox.protocol import Limits
 
 #: The store that tests' containers belong to: one a process, so that test runs side by side leave each other alone.
 STORE_ID = f"tests-{os.getpid()}"
@@ -98,6 +101,19 @@ async def docker_driver(
     finally:
         await driver.close()
     assert await containers(store, endpoint) == [], "a container was left behind"
+
+
+@asynccontextmanager
+async def docker_guest(
+    image: str, endpoint: Endpoint | None = None, *, guest: str | None = None, limits: Limits | None = None
+) -> AsyncIterator[DockerSandbox]:
+    """Have one guest of a driver of its own."""
+    async with docker_driver(image, endpoint, guest=guest) as driver:
+        sandbox = await driver.open(limits or Limits(), NONCE)
+        try:
+            yield sandbox
+        finally:
+            await sandbox.kill()
 
 
 async def containers(store: str, endpoint: Endpoint | None = None) -> list[str]:

@@ -12,6 +12,7 @@ from random import Random  # noqa: TID251 - hypothesis seeds it
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checker_fanouts import FanoutScript, calls_of
 from checker_generator import Script, run
 from tallystick.contract.bounds import Bounds
 from tallystick.contract.checker import check, check_tree
@@ -52,6 +53,25 @@ def test_no_script_goes_beyond_its_bounds(chance: Random) -> None:
             assert made <= calls, source
             for line, count in most.items():
                 assert count <= rounds[line], f"line {line}\n{source}"
+
+
+@given(seeds)
+def test_no_call_happens_more_often_than_its_bounds_say(chance: Random) -> None:
+    source = FanoutScript(chance).write()
+    report = check(source)
+    assert report.valid, report.violations
+    assert report.script is not None
+    facts = {fact.site: fact for fact in report.script.sites}
+    made: Counter[str] = Counter()
+    for (site, path), count in calls_of(report.script).items():
+        made[site] += count
+        per_path = facts[site].per_path
+        assert per_path is not None, source
+        assert count <= per_path, f"{site} under {path}\n{source}"
+    for site, count in made.items():
+        total = facts[site].total
+        assert total is not None, source
+        assert count <= total, f"{site}\n{source}"
 
 
 def test_the_generated_scripts_have_bounds_to_go_beyond() -> None:

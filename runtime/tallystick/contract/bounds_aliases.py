@@ -54,6 +54,7 @@ class Aliases:
         self._bounds = bounds
         self._also: dict[Holder, set[Holder]] = defaultdict(set)  # whose changes reach this variable's object too
         self._contained: set[Holder] = set()
+        self._shared: set[Holder] = set()  # variables that anything but their function's own code may change
         self._is_linked = False
         self._reaching: dict[Holder, list[Definition]] = {}
         self._entered: set[Scope] = set()
@@ -127,8 +128,10 @@ class Aliases:
 
     def _reaching_it(self, scope: Scope, name: str) -> list[Definition]:
         key = scope, name
+        self._link_all()
+        if key not in self._shared:
+            return []
         if key not in self._reaching:
-            self._link_all()
             self._reaching[key] = list(self._find(key))
         return self._reaching[key]
 
@@ -153,8 +156,15 @@ class Aliases:
         survey = self._bounds.survey
         for scope in (survey.module, *survey.functions()):
             for name, definitions in scope.definitions.items():
+                holder = scope, name
                 for definition in definitions:
-                    self._link((scope, name), definition)
+                    self._link(holder, definition)
+                    if definition.place.function is not scope:
+                        self._shared.add(holder)
+            for name, changes in scope.changes.items():
+                if any(change.place.function is not scope for change in changes):
+                    self._shared.add((scope, name))
+        self._shared.update(self._also)
 
     def _link(self, holder: Holder, definition: Definition) -> None:
         match definition.kind:
@@ -173,7 +183,7 @@ class Aliases:
     def _link_value(self, holder: Holder, definition: Definition) -> None:
         value, path, node = definition.value, definition.path, definition.node
         several = isinstance(node, ast.Assign) and len(node.targets) > 1
-        if value.__class__ in _FRESH and not path and not several:
+        if not path and not several and (value.__class__ in _FRESH or _is_result(value)):
             return
         if len(path) == 1 and isinstance(value, ast.Tuple | ast.List) and isinstance(path[0], int):
             value, path = value.elts[path[0]] if path[0] < len(value.elts) else value, ()
@@ -251,6 +261,13 @@ def may_follow(later: Place, earlier: Place) -> bool:
         return True
     statement, first = later.statement, earlier.statement
     return statement is None or first is None or statement.lineno >= first.lineno
+
+
+def _is_result(value: ast.expr | None) -> bool:
+    """Whether a value is what ``await ctx.run(...)`` or its like gives, which nobody else holds."""
+    call = value.value if isinstance(value, ast.Await) else None
+    func = call.func if isinstance(call, ast.Call) else None
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == CONTEXT
 
 
 def _is_parameter(function: Scope, name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tallystick.contract.bounds_callers import Reference
 from tallystick.contract.bounds_effect import INF, LENGTH, LOWER, NEVER, UPPER, Aspect, Number, plus, times
-from tallystick.contract.scopes import FunctionNode, Part, Place, Scope
+from tallystick.contract.scopes import FUNCTIONS, Part, Place, Scope
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
@@ -146,7 +146,7 @@ def defaults_of(arguments: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
 
 
 def _arguments_of(function: Scope) -> ast.arguments:
-    assert isinstance(function.node, FunctionNode)
+    assert isinstance(function.node, FUNCTIONS)
     return function.node.args
 
 

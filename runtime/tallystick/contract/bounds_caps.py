@@ -128,7 +128,7 @@ class Caps:
         opposite = query._replace(aspect=query.aspect.negated)
         with flow.ignoring_limits():
             step = flow.round(opposite, loop, conditions)
-        if step is None or not NEVER < step.gain <= -1 or step.base != NEVER:
+        if step is None or not NEVER < step.gain <= -1:
             return
         least = self._start(opposite, body)
         if least in {INF, NEVER}:
@@ -137,8 +137,11 @@ class Caps:
         start = self._single_step_from(query, loop, body) if gain == 1 else None
         with flow.assuming_single_steps(query, start):
             head, tested = flow.head(query, loop), flow.test(opposite, loop)
-        if head.bound < INF and tested.base == NEVER:
+        ends = step.base == NEVER or -step.base > head.bound  # what is not a step up leads beyond the limit
+        if head.bound < INF and tested.base == NEVER and ends:
             yield Cap(-1, _count(plus(plus(head.base, least), tested.gain), gain))
+        if step.base != NEVER:
+            return
         with flow.assuming_single_steps(query, None if start is None else plus(start, 1)):
             whole = flow.round(query, loop, conditions)
             if whole is not None and whole.bound < INF:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tallystick.contract.bounds_caps import Cap, Caps
 from tallystick.contract.bounds_effect import INF, LENGTH, Number, plus, times
 from tallystick.contract.bounds_outcome import Query
-from tallystick.contract.scopes import Comprehension, Kind, Loop, Place
+from tallystick.contract.scopes import COMPREHENSIONS, LOOPS, Comprehension, Kind, Loop, Place
 
 if TYPE_CHECKING:
     from tallystick.contract.bounds import Bounds
@@ -41,7 +41,7 @@ class Loops:
         total, index = self.within_statement(place), place.index
         for block, owner in place.owners():
             statement = owner.statement
-            if isinstance(statement, Loop):
+            if isinstance(statement, LOOPS):
                 if block.role == "body":
                     total = times(total, self.rounds(statement, index))
                 elif block.role == "test":
@@ -54,7 +54,7 @@ class Loops:
         total: Number = 1
         while place.outer is not None:
             node = place.scope.node
-            assert isinstance(node, Comprehension)
+            assert isinstance(node, COMPREHENSIONS)
             place = place.outer
             total = times(total, self.comprehension(node, place))
         return total

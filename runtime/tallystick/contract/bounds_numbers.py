@@ -9,6 +9,7 @@ from tallystick.contract.bounds_effect import (
     INF,
     LOWER,
     NEVER,
+    NOTHING,
     UNBOUNDED,
     UPPER,
     Aspect,
@@ -78,6 +79,13 @@ class Numbers:
             case ast.Mult() | ast.FloorDiv() | ast.Div() | ast.Mod() | ast.Pow():
                 return constant(_arithmetic(operator, left, right, measure))
         return UNBOUNDED
+
+    def skipped(self, cut: ast.Slice, place: Place) -> Effect:
+        """Return what a slice that leaves out the first items does to the length of what is sliced."""
+        if cut.lower is None or cut.step is not None:
+            return NOTHING
+        least = -self._bounds.number(cut.lower, place, LOWER)
+        return Effect(-least, 0) if 0 < least < INF else NOTHING
 
     def slice(self, cut: ast.Slice, place: Place) -> Number:
         """Return how long the result of a slice can be, whatever is sliced."""

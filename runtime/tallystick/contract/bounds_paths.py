@@ -9,7 +9,7 @@ A *shape* is a path with every index left open: a branch of a parallel or pipeli
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from tallystick.contract.bounds_callers import Reference
@@ -36,6 +36,7 @@ class Paths:
         self._entries: dict[Scope, dict[Shape, Number]] = {}
         self._worst: dict[Scope, Number] = {}
         self._routes: dict[Shape, Route] = {}
+        self._known_routes: dict[Scope, tuple[tuple[Level, ...], ...] | None] = {}
         self._places = dict(bounds.survey.context_calls)
         self._named_nodes = all(
             call.args
@@ -50,11 +51,17 @@ class Paths:
     ) -> tuple[tuple[Level, ...], ...] | None:
         """Return the ways to a capability call through fanouts, each from the outermost; None where one is unknown."""
         if call in self._bounds.survey.awaited:
-            shapes = list(self._entries_of(place.function))
-        else:
-            counts: dict[Shape, Number] = defaultdict(int)
-            self._count(counts, call, place)
-            shapes = list(counts)
+            if place.function not in self._known_routes:
+                self._known_routes[place.function] = self._routes_of(self._entries_of(place.function), sites)
+            return self._known_routes[place.function]
+        counts: dict[Shape, Number] = defaultdict(int)
+        self._count(counts, call, place)
+        return self._routes_of(counts, sites)
+
+    def _routes_of(
+        self, shapes: Iterable[Shape], sites: Mapping[ast.Call, str]
+    ) -> tuple[tuple[Level, ...], ...] | None:
+        shapes = list(shapes)
         if any(level in {_ANYWHERE[0], "node"} for shape in shapes for level in shape):
             return None
         return tuple(

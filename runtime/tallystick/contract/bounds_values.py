@@ -118,7 +118,7 @@ class Values:
             step = aspect.path[0] if aspect.path[0] is Part.EACH else Part.ANY
             return self.evaluate(node.value, place, aspect.inside().under(step), about)
         if aspect == LENGTH:
-            whole = self.evaluate(node.value, place, aspect, about)
+            whole = self.evaluate(node.value, place, aspect, about).then(self._bounds.numbers.skipped(index, place))
             return whole.least(constant(self._bounds.numbers.slice(index, place)))
         return constant(0) if aspect == SHORTNESS else UNBOUNDED  # a slice is never a set
 

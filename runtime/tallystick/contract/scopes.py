@@ -29,6 +29,8 @@ Steps: TypeAlias = tuple[Step, ...]
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -185,7 +187,7 @@ class Place:
         yield from self.comprehensions()
         for block, owner in self.owners():
             statement = owner.statement
-            if block.role in {"body", "test"} and isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+            if isinstance(statement, LOOPS) and block.role in {"body", "test"}:
                 yield statement
 
 

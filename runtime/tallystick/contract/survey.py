@@ -4,7 +4,7 @@ import ast
 from collections import defaultdict
 from typing import Any, TypeAlias
 
-from tallystick.contract.scopes import Block, Definition, FunctionNode, Place, Scope
+from tallystick.contract.scopes import FUNCTIONS, Block, Definition, Place, Scope
 
 Found: TypeAlias = tuple[Any, Place]
 """A node and where it is evaluated."""
@@ -36,6 +36,7 @@ class Survey:
         calls: calls of each plain name.
         context_calls: calls of an attribute of ``ctx``.
         context_attributes: other uses of an attribute of ``ctx``.
+        context_arguments: calls of a plain name that hand ``ctx`` on.
         attributes: every attribute that is written, by its name.
         wild_changes: changes to lists, dicts and sets that no name holds directly.
         awaited: calls that stand directly under an ``await``.
@@ -54,6 +55,7 @@ class Survey:
         self.calls: dict[str, list[Found]] = defaultdict(list)
         self.context_calls: list[Found] = []
         self.context_attributes: list[Found] = []
+        self.context_arguments: list[Found] = []
         self.attributes: dict[str, list[Found]] = defaultdict(list)
         self.wild_changes: list[Definition] = []
         self.awaited: set[ast.Call] = set()
@@ -63,7 +65,7 @@ class Survey:
 
     def functions(self) -> list[Scope]:
         """Return the scopes of all functions and lambdas."""
-        return [scope for scope in self.scopes.values() if isinstance(scope.node, FunctionNode)]
+        return [scope for scope in self.scopes.values() if isinstance(scope.node, FUNCTIONS)]
 
     def block(self, node: ast.AST, role: str = "body") -> Block:
         """Return the one block of a statement, function or lambda that has this role."""

@@ -60,8 +60,9 @@ class _Walk:
                     survey.unknown.append(statement)
                     continue
                 place = Place(block.scope, block, index)
-                if kind in survey.found:
-                    survey.found[kind].append((statement, place))
+                found = survey.found.get(kind)
+                if found is not None:
+                    found.append((statement, place))
                 handler(self, statement, place)
         self.settle()
 
@@ -146,8 +147,11 @@ class _Walk:
         arguments: list[Any] = [*node.args, *node.keywords]
         if isinstance(func, ast.Name):
             self.survey.calls[func.id].append((node, place))
-            if any(_is_context(argument) for argument in arguments):  # rule R02 looks at what it is handed to
-                arguments = [argument for argument in arguments if not _is_context(argument)]
+            for argument in arguments:
+                if _is_context(argument):  # rule R02 looks at what it is handed to
+                    self.survey.context_arguments.append((node, place))
+                    arguments = [other for other in arguments if not _is_context(other)]
+                    break
         elif isinstance(func, ast.Attribute):
             receiver = func.value
             if isinstance(receiver, ast.Name) and receiver.id == CONTEXT:
@@ -388,9 +392,9 @@ def parameters_of(arguments: ast.arguments) -> list[ast.arg]:
     return every + [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
 
 
-def _is_context(argument: ast.expr | ast.keyword) -> bool:
-    value = argument.value if isinstance(argument, ast.keyword) else argument
-    return isinstance(value, ast.Name) and value.id == CONTEXT
+def _is_context(argument: Any) -> bool:
+    value = argument.value if argument.__class__ is ast.keyword else argument
+    return value.__class__ is ast.Name and value.id == CONTEXT
 
 
 _ExpressionHandler: TypeAlias = Callable[[_Walk, Any, Place, list[Any]], None]

@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from docker_support import HELLO, docker_driver
-from tallystick.sandbox.conformance import ONE_CALL, guest, play, reply, start
+from docker_support import HELLO, docker_guest
+from tallystick.sandbox.conformance import ONE_CALL, play, reply, start
 from tallystick.sandbox.docker import sandbox as sandbox_module
 from tallystick.sandbox.docker.memory_event import ran_out_of_memory
 from tallystick.sandbox.docker.sandbox import DockerSandbox
@@ -25,10 +25,9 @@ async def in_call(sandbox: DockerSandbox) -> Call:
 
 
 async def test_a_container_killed_from_outside_says_so(docker_image: str) -> None:
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
-        assert isinstance(sandbox, DockerSandbox)
+    async with docker_guest(docker_image) as sandbox:
         await in_call(sandbox)
-        await (await driver.prepare()).docker.containers.container(sandbox.id).kill()
+        await sandbox._container.kill()
         with pytest.raises(EndOfGuest):
             await sandbox.receive()
         end = await sandbox.wait()
@@ -37,10 +36,9 @@ async def test_a_container_killed_from_outside_says_so(docker_image: str) -> Non
 
 
 async def test_a_container_removed_from_outside_ends_the_guest(docker_image: str) -> None:
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
-        assert isinstance(sandbox, DockerSandbox)
+    async with docker_guest(docker_image) as sandbox:
         await in_call(sandbox)
-        await (await driver.prepare()).docker.containers.container(sandbox.id).delete(force=True)
+        await sandbox._container.delete(force=True)
         with pytest.raises(EndOfGuest):
             await sandbox.receive()
         end = await sandbox.wait()
@@ -49,19 +47,16 @@ async def test_a_container_removed_from_outside_ends_the_guest(docker_image: str
 
 
 async def test_a_container_out_of_memory_names_its_limit(docker_image: str) -> None:
-    async with docker_driver(docker_image, guest=HOARD) as driver:
-        async with guest(driver, Limits(memory=64 << 20)) as sandbox:
-            assert isinstance(sandbox, DockerSandbox)
-            await start(sandbox, "")
-            with pytest.raises(EndOfGuest):
-                await sandbox.receive()
-            end = await sandbox.wait()
-            assert (end.cause, end.signal) == ("memory", 9)
-            assert "memory limit of 64 MiB" in end.text
-            # Where the engine's description lags behind, the event itself is found.
-            engine = await driver.prepare()
-            state = (await engine.docker.containers.container(sandbox.id).show())["State"]
-            assert await ran_out_of_memory(engine, sandbox.id, {**state, "OOMKilled": False})
+    async with docker_guest(docker_image, guest=HOARD, limits=Limits(memory=64 << 20)) as sandbox:
+        await start(sandbox, "")
+        with pytest.raises(EndOfGuest):
+            await sandbox.receive()
+        end = await sandbox.wait()
+        assert (end.cause, end.signal) == ("memory", 9)
+        assert "memory limit of 64 MiB" in end.text
+        # Where the engine's description lags behind, the event itself is found.
+        state = {**await sandbox._state(), "OOMKilled": False}
+        assert await ran_out_of_memory(sandbox._engine, sandbox.id, state)
 
 
 async def test_silence_alone_ends_nothing(docker_image: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,8 +70,7 @@ async def test_silence_alone_ends_nothing(docker_image: str, monkeypatch: pytest
 
     monkeypatch.setattr(sandbox_module, "QUIET_SECONDS", 0.01)
     monkeypatch.setattr(DockerSandbox, "_runs", noted)
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
-        assert isinstance(sandbox, DockerSandbox)
+    async with docker_guest(docker_image) as sandbox:
         call = await in_call(sandbox)
         async with anyio.create_task_group() as tasks:
 
@@ -94,10 +88,9 @@ async def test_a_container_paused_from_outside_ends_in_a_bounded_time(
     docker_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sandbox_module, "QUIET_SECONDS", 0.1)
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
-        assert isinstance(sandbox, DockerSandbox)
+    async with docker_guest(docker_image) as sandbox:
         await in_call(sandbox)
-        await (await driver.prepare()).docker.containers.container(sandbox.id).pause()
+        await sandbox._container.pause()
         with pytest.raises(EndOfGuest, match="paused from outside"):
             await sandbox.receive()
         end = await sandbox.kill()
@@ -106,13 +99,11 @@ async def test_a_container_paused_from_outside_ends_in_a_bounded_time(
 
 
 async def test_a_pause_that_ends_in_time_is_survived(docker_image: str) -> None:
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
-        assert isinstance(sandbox, DockerSandbox)
+    async with docker_guest(docker_image) as sandbox:
         call = await in_call(sandbox)
-        container = (await driver.prepare()).docker.containers.container(sandbox.id)
-        await container.pause()
+        await sandbox._container.pause()
         assert await sandbox._runs()
-        await container.unpause()
+        await sandbox._container.unpause()
         assert await sandbox._runs()
         await sandbox.send([reply(call)])
         assert isinstance((await play(sandbox))[-1], Done)
@@ -120,7 +111,7 @@ async def test_a_pause_that_ends_in_time_is_survived(docker_image: str) -> None:
 
 @pytest.mark.parametrize("source", ["async def orchestrate(ctx, args:\n", "x = 1 / 0\n", "def f(): pass\n"])
 async def test_a_script_that_fails_at_once_is_told_in_full(source: str, docker_image: str) -> None:
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image) as sandbox:
         await start(sandbox, source)
         (crash,) = await play(sandbox)
         assert isinstance(crash, Crash)
@@ -132,7 +123,7 @@ async def test_a_script_that_fails_at_once_is_told_in_full(source: str, docker_i
 
 async def test_a_script_that_prints_a_megabyte_and_leaves_is_heard_to_its_end(docker_image: str) -> None:
     source = "async def orchestrate(ctx, args):\n    for n in range(64): print('x' * 16000)\n    return 'end'\n"
-    async with docker_driver(docker_image) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image) as sandbox:
         await start(sandbox, source)
         heard = await play(sandbox)
         assert len(heard) == 65
@@ -142,7 +133,7 @@ async def test_a_script_that_prints_a_megabyte_and_leaves_is_heard_to_its_end(do
 
 async def test_half_a_frame_at_the_end_of_a_guest_is_its_own_breach(docker_image: str) -> None:
     code = f"{HELLO}raw(pack(Done(nonce=nonce))[:-1])"
-    async with docker_driver(docker_image, guest=code) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=code) as sandbox:
         await start(sandbox, "")
         with pytest.raises(FrameError, match="within a frame"):
             await sandbox.receive()

@@ -6,7 +6,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
+import threading
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,27 +30,26 @@ class OwnEngine:
         self.disk = folder / "disk"
         self.endpoint = Endpoint(path=str(folder / "s"))
         self.folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
+        self.log: deque[str] = deque(maxlen=20)
+        self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         command = ["dockerd", "--bridge", "none", "--iptables=false", "--host", str(self.endpoint)]
-        command += [
-            "--data-root",
-            str(self.disk),
-            "--exec-root",
-            str(self.folder / "x"),
-            "--pidfile",
-            str(self.folder / "p"),
-        ]
-        with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        for _ in range(300):
-            ping = ["docker", "--host", str(self.endpoint), "version"]
-            if subprocess.run(ping, capture_output=True, check=False).returncode == 0:
-                return
-            assert self._process.poll() is None, (self.folder / "log").read_text()[-2000:]
-            time.sleep(0.1)  # noqa: TID251 - an engine says by no other means that it is up
-        pytest.fail("the test's own engine did not start")
+        command += ["--data-root", str(self.disk), "--exec-root", str(self.folder / "x")]
+        command += ["--pidfile", str(self.folder / "p")]
+        self._process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        up = threading.Event()
+        threading.Thread(target=self._listen, args=[self._process, up]).start()
+        assert up.wait(60), "".join(self.log)
+
+    def _listen(self, process: subprocess.Popen[str], up: threading.Event) -> None:
+        """Read its log on: it says there that it is up."""
+        assert process.stderr is not None
+        with process.stderr as lines:
+            for line in lines:
+                self.log.append(line)
+                if "API listen on" in line:
+                    up.set()
 
     def end(self, number: signal.Signals) -> None:
         """Send a signal to the engine, and wait until it is gone with the process that it keeps beside it."""

@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from docker_support import HELLO, SPEAK, docker_driver
+from docker_support import HELLO, SPEAK, docker_driver, docker_guest
 from tallystick.sandbox.acceptance import frame, inside
-from tallystick.sandbox.conformance import NONCE, guest, start
+from tallystick.sandbox.conformance import NONCE, guest, play, start
 from tallystick.sandbox.docker import driver as driver_module
 from tallystick.sandbox.frames import Call, Done, FrameError, Reply
 from tallystick.sandbox.protocol import EndOfGuest, Limits, Sandbox, SandboxError
@@ -57,10 +57,9 @@ async def test_the_container_alone_holds_what_the_guests_locks_hold(check: str, 
     let_through = LET_THROUGH.get(check, set())
     tries = {name: code for name, code in inside.PROBES[check].items() if name not in let_through}
     code = UNCONFINED + "\n".join(f"found[{name!r}] = {code}" for name, code in tries.items())
-    async with docker_driver(docker_image, guest=f"{code}\nsay(Done(nonce=nonce, value=found))") as driver:
-        async with guest(driver) as sandbox:
-            await start(sandbox, "")
-            (last,) = await sandbox.receive()
+    async with docker_guest(docker_image, guest=f"{code}\nsay(Done(nonce=nonce, value=found))") as sandbox:
+        await start(sandbox, "")
+        (last,) = await sandbox.receive()
     assert isinstance(last, Done)
     assert {name: said for name, said in last.value.items() if said.startswith("DONE")} == {}
 
@@ -106,7 +105,7 @@ async def test_what_a_program_sees_that_looks_round_in_its_container(
     docker_image: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-secret")
-    async with docker_driver(docker_image, guest=HELLO + LOOK) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=HELLO + LOOK) as sandbox:
         await start(sandbox, "")
         (last,) = await sandbox.receive()
     assert isinstance(last, Done)
@@ -157,20 +156,19 @@ async def test_a_breach_by_a_program_of_its_own_ends_the_launch(docker_image: st
 
 async def test_a_flood_of_errors_ends_by_the_allowance_of_output(docker_image: str) -> None:
     code = f"{HELLO}while True: os.write(2, b'e' * 65536)"
-    async with docker_driver(docker_image, guest=code) as driver:
-        async with guest(driver, Limits(output=4 << 20, stderr=1000)) as sandbox:
-            await start(sandbox, "")
-            with pytest.raises(FrameError, match="error stream"):
-                await drain(sandbox)
-            with pytest.raises(FrameError):
-                await sandbox.receive()
-            end = await sandbox.kill()
+    async with docker_guest(docker_image, guest=code, limits=Limits(output=4 << 20, stderr=1000)) as sandbox:
+        await start(sandbox, "")
+        with pytest.raises(FrameError, match="error stream"):
+            await drain(sandbox)
+        with pytest.raises(FrameError):
+            await sandbox.receive()
+        end = await sandbox.kill()
     assert (end.cause, end.text) == ("output", "e" * 1000)
 
 
 async def test_a_flood_that_nobody_reads_does_not_hold_up_the_kill(docker_image: str) -> None:
     code = f"{HELLO}while True: os.write(1, bytes(65536)); os.write(2, bytes(65536))"
-    async with docker_driver(docker_image, guest=code) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=code) as sandbox:
         await start(sandbox, "")
         with anyio.fail_after(10):
             async with anyio.create_task_group() as tasks:
@@ -181,19 +179,23 @@ async def test_a_flood_that_nobody_reads_does_not_hold_up_the_kill(docker_image:
 
 async def test_a_guest_that_never_reads_holds_up_no_one_but_its_sender(docker_image: str) -> None:
     code = f"{HELLO}import _thread; lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()"
-    async with docker_driver(docker_image, guest=code) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=code) as sandbox:
         await start(sandbox, "")
         async with anyio.create_task_group() as tasks:
 
             async def send() -> None:
                 with pytest.raises(EndOfGuest):
-                    while True:
-                        await sandbox.send([Reply(nonce=NONCE, id=1, value="x" * (1 << 20))])
+                    await send_on(sandbox)
 
             tasks.start_soon(send)
             await anyio.wait_all_tasks_blocked()
             with anyio.fail_after(10):
                 assert (await sandbox.kill()).cause == "killed"
+
+
+async def send_on(sandbox: Sandbox) -> None:
+    while True:
+        await sandbox.send([Reply(nonce=NONCE, id=1, value="x" * (1 << 20))])
 
 
 async def test_what_a_cancelled_send_left_over_goes_out_first(docker_image: str) -> None:
@@ -208,16 +210,14 @@ started = decode_to_guest(hear())
 replied = decode_to_guest(hear())
 say(Done(nonce=nonce, value=[len(started.source), replied.id]))
 """
-    async with docker_driver(docker_image, guest=SPEAK + code) as driver:
-        async with guest(driver) as sandbox, anyio.create_task_group() as tasks:
-            with anyio.CancelScope() as scope:
-                tasks.start_soon(cancel_when_blocked, scope)
-                await start(sandbox, "x" * 3_900_000)
-            assert scope.cancelled_caught
-            tasks.start_soon(sandbox.send, [Reply(nonce=NONCE, id=7)])
-            engine = await driver.prepare()
-            await engine.docker.containers.container(sandbox.id).kill(signal="SIGUSR1")  # type: ignore[attr-defined]  # a sandbox of this driver has an id
-            assert await sandbox.receive() == [Done(nonce=NONCE, value=[3_900_000, 7])]
+    async with docker_guest(docker_image, guest=SPEAK + code) as sandbox, anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            tasks.start_soon(cancel_when_blocked, scope)
+            await start(sandbox, "x" * 3_900_000)
+        assert scope.cancelled_caught
+        tasks.start_soon(sandbox.send, [Reply(nonce=NONCE, id=7)])
+        await sandbox._container.kill(signal="SIGUSR1")
+        assert await sandbox.receive() == [Done(nonce=NONCE, value=[3_900_000, 7])]
 
 
 async def cancel_when_blocked(scope: anyio.CancelScope) -> None:
@@ -234,7 +234,7 @@ for n in range(200):
 say(Done(nonce=nonce))
 """
     heard: list[object] = []
-    async with docker_driver(docker_image, guest=code) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=code) as sandbox:
         await start(sandbox, "")
         while not heard or not isinstance(heard[-1], Done):
             heard += await sandbox.receive()
@@ -247,16 +247,12 @@ say(Done(nonce=nonce))
 
 async def test_the_end_is_told_with_all_that_came_before_it(docker_image: str) -> None:
     code = f"{HELLO}os.write(2, b'e' * 60_000)\nfor n in range(1, 40): say(Log(nonce=nonce, text='x' * 10_000))\nsay(Done(nonce=nonce))"
-    async with docker_driver(docker_image, guest=code) as driver, guest(driver) as sandbox:
+    async with docker_guest(docker_image, guest=code) as sandbox:
         await start(sandbox, "")
         end = await sandbox.wait()  # before anything was received
         assert (end.cause, len(end.text)) == ("exit", 60_000)
-        heard: list[object] = []
-        with pytest.raises(EndOfGuest):
-            while True:
-                heard += await sandbox.receive()
+        heard = await play(sandbox)
         assert len(heard) == 40
-        assert isinstance(heard[-1], Done)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from docker_support import HELLO, docker_driver, wire
+from docker_support import HELLO, docker_driver, docker_guest, wire
 from tallystick.sandbox.conformance import NONCE, ONE_CALL, guest, play, start
 from tallystick.sandbox.docker import client as client_module
 from tallystick.sandbox.docker import sandbox as sandbox_module
@@ -19,13 +19,12 @@ pytestmark = pytest.mark.engine
 async def test_a_stream_split_at_every_byte_is_the_same_stream(
     docker_image: str, docker_endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    async with wire(docker_endpoint, tmp_path) as between, docker_driver(docker_image, between.endpoint) as driver:
-        async with guest(driver) as sandbox:
-            between.slice = 1
-            await start(sandbox, ONE_CALL, {"prompt": "a \u2022 b"})
-            frames = await play(sandbox)
-            assert frames[-1] == Done(nonce=NONCE, value={"prompt": "a \u2022 b"})
-            between.slice = 1 << 16
+    async with wire(docker_endpoint, tmp_path) as between, docker_guest(docker_image, between.endpoint) as sandbox:
+        between.slice = 1
+        await start(sandbox, ONE_CALL, {"prompt": "a \u2022 b"})
+        frames = await play(sandbox)
+        assert frames[-1] == Done(nonce=NONCE, value={"prompt": "a \u2022 b"})
+        between.slice = 1 << 16
 
 
 async def test_a_stream_that_is_cut_is_not_taken_for_the_end_of_the_guest(
@@ -35,7 +34,7 @@ async def test_a_stream_that_is_cut_is_not_taken_for_the_end_of_the_guest(
     # The guest goes on after its stream: it takes no notice of the end of its input.
     code = f"{HELLO}import _thread; raw(b'\\0\\0'); lock = _thread.allocate_lock(); lock.acquire(); lock.acquire()"
     async with wire(docker_endpoint, tmp_path) as between:
-        async with docker_driver(docker_image, between.endpoint, guest=code) as driver, guest(driver) as sandbox:
+        async with docker_guest(docker_image, between.endpoint, guest=code) as sandbox:
             await start(sandbox, "")
             async with anyio.create_task_group() as tasks:
 
@@ -54,16 +53,15 @@ async def test_a_stream_that_is_cut_is_not_taken_for_the_end_of_the_guest(
 async def test_a_guest_whose_host_lets_go_ends_by_itself(
     docker_image: str, docker_endpoint: Endpoint, tmp_path: Path
 ) -> None:
-    async with wire(docker_endpoint, tmp_path) as between:
-        async with docker_driver(docker_image, between.endpoint) as driver, guest(driver) as sandbox:
-            await start(sandbox, ONE_CALL)
-            (call,) = await sandbox.receive()
-            assert isinstance(call, Call)
-            between.cut()
-            with pytest.raises(EndOfGuest):
-                await sandbox.receive()
-            end = await sandbox.wait()
-            assert (end.cause, end.code) == ("exit", 2)
+    async with wire(docker_endpoint, tmp_path) as between, docker_guest(docker_image, between.endpoint) as sandbox:
+        await start(sandbox, ONE_CALL)
+        (call,) = await sandbox.receive()
+        assert isinstance(call, Call)
+        between.cut()
+        with pytest.raises(EndOfGuest):
+            await sandbox.receive()
+        end = await sandbox.wait()
+        assert (end.cause, end.code) == ("exit", 2)
 
 
 async def test_an_engine_that_falls_silent_ends_a_run_in_a_bounded_time(

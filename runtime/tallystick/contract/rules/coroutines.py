@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from tallystick.contract.rules.rule import Evidence, Finding
 from tallystick.contract.scopes import Place, Scope
-from tallystick.contract.survey import CHANGING_METHODS, FANOUTS
+from tallystick.contract.survey import CHANGING_METHODS, FANOUTS, Survey
 
 # Builtins that hand their items on as they are.
 _PASSING_ON = frozenset({"list", "tuple", "reversed", "enumerate", "zip", "iter", "dict", "next", "filter", "map"})
@@ -19,15 +19,25 @@ def misused_coroutines(evidence: Evidence) -> Iterator[Finding]:
     giving = _coroutine_functions(evidence)
     survey = evidence.survey
     for call, place in survey.context_calls:
-        if call.func.attr != "log":
+        if call not in survey.awaited and place.fanout is None and call.func.attr != "log":
             yield from _judge(call, place, evidence)
-    for name, calls in survey.calls.items():
-        for call, place in calls:
+    for name in {function.name for function in giving} | _lambdas(survey):
+        for call, place in survey.calls.get(name, ()):
             if call in survey.awaited or place.fanout is not None:
                 continue
             functions = evidence.bounds.callers.functions_of(name, place.scope)
             if functions and all(function in giving for function in functions):
                 yield from _judge(call, place, evidence)
+
+
+def _lambdas(survey: Survey) -> set[str]:
+    """Return the names that a lambda is assigned to."""
+    return {
+        name
+        for scope in (survey.module, *survey.functions())
+        for name, definitions in scope.definitions.items()
+        if isinstance(definitions[0].value, ast.Lambda)
+    }
 
 
 def _coroutine_functions(evidence: Evidence) -> set[Scope]:
@@ -61,8 +71,6 @@ def _gives(call: ast.Call, place: Place, found: set[Scope], evidence: Evidence) 
 
 
 def _judge(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    if call in evidence.survey.awaited or place.fanout is not None:
-        return
     text = f"{evidence.text(call.func)}(...)"
     root = place.statement or _loop_tested_at(place)
     if root is None:

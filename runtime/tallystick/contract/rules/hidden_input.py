@@ -65,29 +65,19 @@ def _hidden_builtins(evidence: Evidence) -> Iterator[Finding]:
 def _modules(evidence: Evidence) -> Iterator[Finding]:
     """Find uses of what was imported from a module of clocks, chance or the machine; the import itself is R10's."""
     survey = evidence.survey
-    for scope in (survey.module, *survey.functions()):
-        for name, definitions in scope.definitions.items():
-            source = next((_hidden_module(one.node) for one in definitions if _hidden_module(one.node)), None)
-            if source is None:
+    for imported, importing_at in survey.found[ast.Import] + survey.found[ast.ImportFrom]:
+        for alias in imported.names:
+            source = (alias.name if isinstance(imported, ast.Import) else imported.module or "").partition(".")[0]
+            if source not in _MODULES:
                 continue
+            name = alias.asname or alias.name.partition(".")[0]
             for node, place in (*survey.uses.get(name, ()), *survey.calls.get(name, ())):
-                if place.scope.resolve(name) is scope:
-                    shown = node.func if isinstance(node, ast.Call) else node
+                if place.scope.resolve(name) is importing_at.scope.resolve(name):
                     yield Finding(
-                        shown,
+                        node.func if isinstance(node, ast.Call) else node,
                         f"{name} takes its value from {_MODULES[source]}, so a replay would meet another one",
                         "pass what is needed in as args; for another sample of one payload use take=",
                     )
-
-
-def _hidden_module(node: ast.AST) -> str | None:
-    names: list[str] = []
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-        names = [node.module or ""]
-    roots = [name.partition(".")[0] for name in names]
-    return next((root for root in roots if root in _MODULES), None)
 
 
 def _globals(evidence: Evidence) -> Iterator[Finding]:
@@ -171,4 +161,5 @@ RULE = Rule(
     since="0.1.0",
     nodes=(ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda),
     check=_check,
+    sees=(ast.Import, ast.ImportFrom),
 )

@@ -25,11 +25,31 @@ Write instead:
 import ast
 import math
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Definition, Kind, Place
 
+_Part: TypeAlias = tuple[ast.expr, Place, int]
+"""A part of a payload, where it is evaluated, and how many variables lead to it."""
+
 _DEEPEST = 4
+_UNPLAIN: dict[type[ast.expr], tuple[str, str]] = {
+    ast.Set: ("a set", "sets have no order: write a list, or sorted(...)"),
+    ast.SetComp: ("a set", "sets have no order: write a list, or sorted(...)"),
+    ast.GeneratorExp: ("a generator", "write a list: [...]"),
+    ast.Lambda: ("a function", "call it, and send its result"),
+}
+_INSIDE: dict[type[ast.expr], tuple[str, ...]] = {
+    ast.BoolOp: ("values",),
+    ast.Dict: ("values",),
+    ast.DictComp: ("value",),
+    ast.IfExp: ("body", "orelse"),
+    ast.List: ("elts",),
+    ast.ListComp: ("elt",),
+    ast.Tuple: ("elts",),
+    ast.UnaryOp: ("operand",),
+}
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 _UNPLAIN_CALLS: dict[str, str] = {
     "set": "sorted(...)",
@@ -50,43 +70,37 @@ def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[F
         payload = call.args[1] if len(call.args) > 1 else None
         payload = next((keyword.value for keyword in call.keywords if keyword.arg == "payload"), payload)
         if payload is not None:
-            yield from _value(payload, standing_at, evidence, 0)
+            yield from _value(payload, standing_at, evidence)
 
 
-def _value(node: ast.expr, place: Place, evidence: Evidence, depth: int) -> Iterator[Finding]:
-    match node:
-        case ast.Constant(value=value):
-            yield from _constant(node, value)
-        case ast.Dict():
-            for key, value in zip(node.keys, node.values, strict=True):
-                yield from () if key is None else _key(key)
-                yield from _value(value, place, evidence, depth)
-        case ast.List(elts=elts) | ast.Tuple(elts=elts):
-            for item in elts:
-                yield from _value(item, place, evidence, depth)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from _value(body, place, evidence, depth)
-            yield from _value(orelse, place, evidence, depth)
-        case ast.BoolOp(values=values):
-            for value in values:
-                yield from _value(value, place, evidence, depth)
-        case ast.ListComp(elt=elt):
-            yield from _value(elt, evidence.bounds.values.inside(node, place), evidence, depth)
-        case ast.DictComp(key=key, value=value):
-            yield from _key(key)
-            yield from _value(value, evidence.bounds.values.inside(node, place), evidence, depth)
-        case ast.UnaryOp(operand=operand):
-            yield from _value(operand, place, evidence, depth)
-        case ast.Set() | ast.SetComp():
-            yield _unplain(node, "a set", "sets have no order: write a list, or sorted(...)")
-        case ast.GeneratorExp():
-            yield _unplain(node, "a generator", "write a list: [...]")
-        case ast.Lambda():
-            yield _unplain(node, "a function", "call it, and send its result")
-        case ast.Call():
+def _value(payload: ast.expr, payload_place: Place, evidence: Evidence) -> Iterator[Finding]:
+    """Find what has no canonical form in the parts of a payload that are written out."""
+    waiting: list[_Part] = [(payload, payload_place, 0)]
+    while waiting:
+        node, place, depth = waiting.pop()
+        kind = node.__class__
+        if kind in _UNPLAIN:
+            yield _unplain(node, *_UNPLAIN[kind])
+        elif kind in _INSIDE:
+            inner = place
+            if isinstance(node, ast.Dict):
+                for key in node.keys:
+                    yield from () if key is None else _key(key)
+            elif isinstance(node, ast.ListComp | ast.DictComp):
+                inner = evidence.bounds.values.inside(node, place)
+                yield from _key(node.key) if isinstance(node, ast.DictComp) else ()
+            for field in _INSIDE[kind]:
+                value = getattr(node, field)
+                several = value if isinstance(value, list) else (value,)
+                waiting += [(one, inner, depth) for one in several]
+        elif isinstance(node, ast.Constant):
+            yield from _constant(node, node.value)
+        elif isinstance(node, ast.Call):
             yield from _call(node, place, evidence)
-        case ast.Name(id=name):
-            yield from _named(name, node, place, evidence, depth)
+        elif isinstance(node, ast.Name) and depth < _DEEPEST:
+            yield from _named(node, place)
+            for value, at in _written_out(node, place):
+                waiting.append((value, at, depth + 1))
 
 
 def _constant(node: ast.Constant, value: object) -> Iterator[Finding]:
@@ -112,7 +126,9 @@ def _is_text(value: str) -> bool:
 
 
 def _key(key: ast.expr) -> Iterator[Finding]:
-    if isinstance(key, ast.Constant) and not isinstance(key.value, str):
+    if isinstance(key, ast.Constant):
+        if isinstance(key.value, str):
+            return
         yield Finding(
             key,
             f"the key {key.value!r} in a payload is not a string",
@@ -134,20 +150,27 @@ def _call(node: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]
             yield _unplain(node, f"a view of {method}", "send list(...) of it")
 
 
-def _named(name: str, node: ast.Name, place: Place, evidence: Evidence, depth: int) -> Iterator[Finding]:
-    scope = place.scope.resolve(name)
-    if scope is None or depth >= _DEEPEST:
+def _named(node: ast.Name, place: Place) -> Iterator[Finding]:
+    """Find a function that is sent instead of its result, and keys that are added and are no strings."""
+    scope = place.scope.resolve(node.id)
+    if scope is None:
         return
-    definitions = scope.definitions[name]
-    if any(one.kind is Kind.FUNCTION for one in definitions):
-        yield _unplain(node, "a function", f"call it: {name}(...)")
-    elif len(definitions) == 1 and _is_written_out(definitions[0]):
-        assert definitions[0].value is not None
-        yield from _value(definitions[0].value, definitions[0].place, evidence, depth + 1)
-        for change in scope.changes.get(name, ()):
-            if isinstance(change.node, ast.Subscript) and change.value is not None and not change.path:
-                yield from _key(change.node.slice)
-                yield from _value(change.value, change.place, evidence, depth + 1)
+    if any(one.kind is Kind.FUNCTION for one in scope.definitions[node.id]):
+        yield _unplain(node, "a function", f"call it: {node.id}(...)")
+    for change in scope.changes.get(node.id, ()):
+        if isinstance(change.node, ast.Subscript) and change.value is not None:
+            yield from _key(change.node.slice)
+
+
+def _written_out(node: ast.Name, place: Place) -> Iterator[tuple[ast.expr, Place]]:
+    """Yield what a variable holds, where that is written out in one place, and what is added to it by key."""
+    scope = place.scope.resolve(node.id)
+    definitions = scope.definitions[node.id] if scope is not None else []
+    if scope is None or len(definitions) != 1 or not _is_written_out(definitions[0]):
+        return
+    for one in (*definitions, *scope.changes.get(node.id, ())):
+        if one.value is not None and not one.path and not isinstance(one.node, ast.Call):
+            yield one.value, one.place
 
 
 def _is_written_out(definition: Definition) -> bool:

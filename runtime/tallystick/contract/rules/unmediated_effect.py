@@ -62,14 +62,14 @@ def _check(_module: ast.Module, _place: Place, evidence: Evidence) -> Iterator[F
             f"call the capability where you need it: {_CALL}; or give the helper a parameter ctx and call it by name",
         )
     for scope in (evidence.survey.module, *evidence.survey.scopes.values()):
-        yield from _rebound(scope)
+        if CONTEXT in scope.definitions:
+            yield from _rebound(scope)
     for function in evidence.survey.functions():
         if _takes_context(function) and not evidence.bounds.callers.is_entry(function):
             for reference in evidence.bounds.callers.references(function):
                 yield from _reference(function, reference, evidence)
-    for name, calls in evidence.survey.calls.items():
-        for call, standing_at in calls:
-            yield from _handed_on(name, call, standing_at, evidence)
+    for call, standing_at in evidence.survey.context_arguments:
+        yield from _handed_on(call, standing_at, evidence)
     yield from misused_coroutines(evidence)
 
 
@@ -223,13 +223,13 @@ def _call_with_context(function: Scope) -> str:
     return f"{function.name}({', '.join(names)})"
 
 
-def _handed_on(name: str, call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
+def _handed_on(call: ast.Call, place: Place, evidence: Evidence) -> Iterator[Finding]:
     """Check the arguments of a call that are ctx: they must become a parameter of that name."""
+    assert isinstance(call.func, ast.Name)
+    name = call.func.id
     given = [
         argument for argument in (*call.args, *(keyword.value for keyword in call.keywords)) if _is_context(argument)
     ]
-    if not given:
-        return
     functions = evidence.bounds.callers.functions_of(name, place.scope)
     for argument in given:
         if not functions:

@@ -34,9 +34,12 @@ def fields(**values):
 def say(*frames):
     raw(b"".join(map(pack, frames)))
 
+def made(**changes):
+    return Call(**{"nonce": nonce, "id": 1, "site": "s", "path": (), "occurrence": 0, "capability": "c",
+                   "payload": None, **changes})
+
 def call(**changes):
-    say(Call(**{"nonce": nonce, "id": 1, "site": "s", "path": (), "occurrence": 0, "capability": "c",
-                "payload": None, **changes}))
+    say(made(**changes))
 
 def nested(levels):
     body = pack(Done(nonce=nonce))[4:]
