@@ -105,7 +105,9 @@ def test_a_lost_picture_is_brought_in_and_written_out_again() -> None:
     given = ["--args", '{"prompt": "a lamp"}', "--grant", "image.generate"]
     refused = told(3, "run", "shot.py", *given[:2])
     assert "--grant image.generate" in refused["details"][0]["hint"]
+    assert "image.generate:2:" in told(2, "run", "shot.py", *given, "--fail", "image.generate")["error"]["hint"]
     told(5, "run", "shot.py", *given, "--fail", "image.generate:1:unknown")
+    assert "tally show" in told(2, "cancel", "last")["error"]["hint"]
     picture = b"\x89PNG\r\n\x1a\n" + b"drawn after all"
     Path("picture.png").write_bytes(picture)
     Path("result.json").write_text('{"images": [{"$file": "picture.png"}], "width": 8, "height": 8}')

@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 SOURCES = [path.read_text() for path in sorted([*HERE.glob("rules/R*/*.py"), *HERE.parent.glob("corpus/*/script.py")])]
 sources = st.sampled_from(SOURCES)
 seeds = st.randoms(use_true_random=True)
+some = settings(max_examples=settings().max_examples // 2)
 fewer = settings(max_examples=settings().max_examples // 4)  # whole scripts, several times over
 
 
@@ -37,6 +38,7 @@ def compiles(source: str) -> bool:
     return True
 
 
+@some
 @given(seeds)
 def test_no_script_goes_beyond_its_bounds(chance: Random) -> None:
     source = Script(chance).write()
@@ -55,6 +57,7 @@ def test_no_script_goes_beyond_its_bounds(chance: Random) -> None:
                 assert count <= rounds[line], f"line {line}\n{source}"
 
 
+@some
 @given(seeds)
 def test_no_call_happens_more_often_than_its_bounds_say(chance: Random) -> None:
     source = FanoutScript(chance).write()

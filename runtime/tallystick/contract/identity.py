@@ -18,6 +18,9 @@ SITE_SCHEME = "s1"
 FINGERPRINT_SCHEME = "f1"
 DIGEST_SCHEME = "d1"
 
+#: The largest branch index and occurrence that a guest's frames can carry.
+MAX_NUMBER = (1 << 31) - 1
+
 _PLAIN_STEP = re.compile(r"[A-Za-z_<][A-Za-z0-9_.:~<>/#-]*")
 _TEXT_FORM = re.compile(r"(?P<site>\S+) \[(?P<path>.*)\] (?P<occurrence>\d+)", re.DOTALL)
 
@@ -60,7 +63,7 @@ class Identity(msgspec.Struct, frozen=True):
             raise ValueError(
                 f"{text!r} is not an identity; write it as 'site [path] occurrence', say 'orchestrate/#1 [] 0'"
             )
-        return Identity(match["site"], _parse_path(match["path"]), int(match["occurrence"]))
+        return Identity(match["site"], _parse_path(match["path"]), _number(match["occurrence"]))
 
 
 class Schemes(msgspec.Struct, frozen=True):
@@ -93,10 +96,17 @@ def _parse_path(text: str) -> Path:
             if word is None:
                 raise ValueError(f"the path {text!r} has an empty step")
             end = word.end()
-            step = int(word[0]) if word[0].isdecimal() else word[0]
+            step = _number(word[0]) if word[0].isdecimal() else word[0]
         steps.append(step)
         rest = rest[end:].lstrip()
         if rest and rest[0] != ",":
             raise ValueError(f"the path {text!r} needs a comma before {rest!r}")
         rest = rest[1:].lstrip()
     return tuple(steps)
+
+
+def _number(digits: str) -> int:
+    number = int(digits[:11])
+    if number > MAX_NUMBER:
+        raise ValueError(f"{digits[:20]} is a larger number than any identity has")
+    return number

@@ -40,24 +40,31 @@ def consult(
     digest: str,
     launch: int,
     policy: RepeatPolicy,
+    take: str | None = None,
 ) -> LedgerVerdict | None:
     """Return the verdict on a call at a new identity, or None when nothing was paid for it before.
 
-    Under ``auto`` a side-effecting call is denied unless a revision that paid for the same could itself have made
-    it, or the identity was attempted before with this capability and digest; everything else goes on with a warning.
+    Under ``auto`` a side-effecting call is denied unless every revision that paid for the same could itself have
+    made it. Where the facts of one prove nothing either way, it is denied unless the identity was attempted before
+    with this capability and digest. A ``take`` makes it another sample: only the same take is a repeat then.
     """
     if policy == "off":
         return None
-    found = [attempt for attempt in history.asked.get((spec.name, digest), ()) if _counts(attempt, launch)]
+    found = [
+        attempt
+        for attempt in history.asked.get((spec.name, digest), ())
+        if _counts(attempt, launch) and take in (None, attempt.started.take)
+    ]
     if not found:
         return None
     nearest = min(found, key=lambda attempt: (_KINDS.index(_kind(attempt, identity)), _order(attempt)))
     action: Literal["warn", "deny"] = "warn"
     if policy == "deny":
         action = "deny"
-    elif policy == "auto" and spec.side_effecting and not _attempted(history, identity, digest):
-        made = all(_could_have_made(history, attempt, identity, fingerprint) for attempt in found)
-        action = "warn" if made else "deny"
+    elif policy == "auto" and spec.side_effecting:
+        made = {_could_have_made(history, attempt, identity, fingerprint) for attempt in found}
+        known = made == {True} or (False not in made and _attempted(history, identity, spec.name, digest))
+        action = "warn" if known else "deny"
     return LedgerVerdict(_kind(nearest, identity), nearest.started.identity, nearest.cost, action)
 
 
@@ -76,18 +83,25 @@ def _kind(attempt: Attempt, identity: Identity) -> Kind:
     return "repeat" if earlier.path == identity.path else "shift"
 
 
-def _could_have_made(history: History, attempt: Attempt, identity: Identity, fingerprint: str) -> bool:
-    """Whether the revision that made this attempt could itself have reached the identity, by its static facts."""
+def _could_have_made(history: History, attempt: Attempt, identity: Identity, fingerprint: str) -> bool | None:
+    """Whether the revision that made this attempt could itself have reached the identity; None: not proved."""
     for fact in history.revisions[attempt.started.revision].sites:
         if fact.site == identity.site:
             return fact.fingerprint == fingerprint and _reaches(fact, identity)
     return False
 
 
-def _reaches(fact: SiteFact, identity: Identity) -> bool:
-    if fact.per_path is None or fact.paths is None or identity.occurrence >= fact.per_path:
+def _reaches(fact: SiteFact, identity: Identity) -> bool | None:
+    """Whether a call of this site can have this path and occurrence, by its facts; None where they do not say."""
+    if fact.per_path is not None and identity.occurrence >= fact.per_path:
         return False
-    return any(len(levels) == len(identity.path) and all(map(_admits, levels, identity.path)) for levels in fact.paths)
+    if fact.paths is None:
+        return None
+    ways = [levels for levels in fact.paths if len(levels) == len(identity.path)]
+    if any(all(map(_admits, levels, identity.path)) for levels in ways):
+        return True if fact.per_path is not None else None
+    boundless = any(level.width is None and level.names is None for levels in ways for level in levels)
+    return None if boundless else False
 
 
 def _admits(level: Level, step: PathStep) -> bool:
@@ -101,6 +115,6 @@ def _admits(level: Level, step: PathStep) -> bool:
     return isinstance(step, int) and level.width is not None and step < level.width
 
 
-def _attempted(history: History, identity: Identity, digest: str) -> bool:
+def _attempted(history: History, identity: Identity, capability: str, digest: str) -> bool:
     attempt = history.latest_attempt.get(identity)
-    return attempt is not None and attempt.started.digest == digest
+    return attempt is not None and (attempt.started.capability, attempt.started.digest) == (capability, digest)

@@ -147,7 +147,7 @@ def decide(
 def _repeated(call: CallRequest, history: History, terms: Terms, spec: CapabilitySpec | None) -> str | Stop | None:
     """Ask the ledger: a denial, a warning, or None."""
     allowance = terms.allowance
-    if spec is None or call.take is not None or allowance.all_repeats or call.identity in allowance.repeats:
+    if spec is None or allowance.all_repeats or call.identity in allowance.repeats:
         return None
     verdict = consult(
         history,
@@ -157,6 +157,7 @@ def _repeated(call: CallRequest, history: History, terms: Terms, spec: Capabilit
         digest=call.digest,
         launch=terms.launch,
         policy=terms.envelope.repeat_policy,
+        take=call.take,
     )
     if verdict is None:
         return None

@@ -41,7 +41,7 @@ class CapabilityPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provider: str
     concurrency: Positive = 64
     timeout: Seconds = 600.0
-    estimate: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    estimate: Annotated[float, msgspec.Meta(ge=0, le=1e6)] | None = None
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

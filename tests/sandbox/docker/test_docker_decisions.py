@@ -55,6 +55,12 @@ def test_a_container_as_it_was_asked_for_has_no_differences() -> None:
     assert differences(ASKED, described(ASKED)) == []
 
 
+def test_an_engine_may_limit_more_than_it_was_asked_to() -> None:
+    description = described(ASKED)
+    description["HostConfig"]["Ulimits"].append({"Name": "nproc", "Soft": 9, "Hard": 9})
+    assert differences(ASKED, description) == []
+
+
 def changed(*path: str, to: Any) -> Callable[[Settings], None]:
     def change(found: Settings) -> None:
         for step in path[:-1]:
@@ -116,12 +122,13 @@ CapAmb:\t0000000000000000
 NoNewPrivs:\t1
 Seccomp:\t2
 """
+SAME = "         0          0 4294967295\n"
 ROUTES = "Iface\tDestination\tGateway\n"
 MOUNTS = "600 500 0:50 / / ro,relatime - overlay overlay rw\n601 600 0:51 / /proc rw - proc proc rw\n"
 
 
 def test_the_kernels_view_of_a_confined_process_has_no_differences() -> None:
-    assert list(judge(STATUS, ROUTES, MOUNTS)) == []
+    assert list(judge(STATUS, SAME, SAME, ROUTES, MOUNTS)) == []
 
 
 @pytest.mark.parametrize(
@@ -139,8 +146,19 @@ def test_the_kernels_view_of_a_confined_process_has_no_differences() -> None:
     ],
 )
 def test_the_kernels_view_names_what_is_open(status: str, routes: str, mounts: str, name: str) -> None:
-    (difference,) = judge(status, routes, mounts)
+    (difference,) = judge(status, SAME, SAME, routes, mounts)
     assert name in difference.name
+
+
+def test_ids_are_compared_as_they_are_called_outside() -> None:
+    """An engine without root has its ids mapped: 65534 inside is another number here."""
+    shifted = "0 1000 1\n1 100000 65536\n"
+    status = STATUS.replace("Uid:\t65534\t65534\t65534\t65534", "Uid:\t165533\t165533\t165533\t165533")
+    status = status.replace("Gid:\t65534\t65534\t65534\t65534", "Gid:\t165533\t165533\t165533\t165533")
+    status = status.replace("Groups:\t65534", "Groups:\t165533")
+    assert list(judge(status, shifted, shifted, ROUTES, MOUNTS)) == []
+    assert [each.name for each in judge(STATUS, shifted, SAME, ROUTES, MOUNTS)] == ["the kernel's Uid"]
+    assert [each.name for each in judge(STATUS, "0 1000 1\n", SAME, ROUTES, MOUNTS)] == ["the kernel's Uid"]
 
 
 FAULT = FrameError("x")

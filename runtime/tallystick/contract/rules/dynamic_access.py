@@ -128,7 +128,7 @@ def _attributes(evidence: Evidence) -> Iterator[Finding]:
             yield from (Finding(one, f"the attribute {name} reaches into running code", _PLAIN) for one, _ in found)
         elif name in {"format", "format_map"}:
             for one, place in found:
-                yield from _format(one, place)
+                yield from _format(one, place, evidence)
 
 
 def _keyword(node: ast.keyword) -> Iterator[Finding]:
@@ -148,8 +148,15 @@ def _pattern(node: ast.MatchClass) -> Iterator[Finding]:
             )
 
 
-def _format(node: ast.Attribute, place: Place) -> Iterator[Finding]:
-    reached = reached_attribute(node.value, place)
+def _format(node: ast.Attribute, place: Place, evidence: Evidence) -> Iterator[Finding]:
+    template: ast.expr | None = node.value
+    if isinstance(template, ast.Name) and template.id == "str" and evidence.is_builtin("str", place):
+        calls = (call for call, _ in evidence.survey.found[ast.Call] if call.func is node)
+        template = next((call.args[0] for call in calls if call.args), None)
+        if template is None:
+            yield Finding(node, f"str.{node.attr} is taken without its format string", "write an f-string")
+            return
+    reached = reached_attribute(template, place)
     if reached is not None:
         yield Finding(
             node,
@@ -168,4 +175,5 @@ RULE = Rule(
     since="0.1.0",
     nodes=(ast.Module, ast.Import, ast.ImportFrom, ast.keyword, ast.MatchClass),
     check=_check,
+    sees=(ast.Call,),
 )

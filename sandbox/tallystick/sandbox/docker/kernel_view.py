@@ -12,6 +12,7 @@ from tallystick.sandbox.docker.profile import USER, Difference
 _PROC = Path("/proc")
 _CAPABILITIES = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 _FILTER_IN_FORCE = "2"
+_TEXTS = ("status", "uid_map", "gid_map", "net/route", "mountinfo")
 _MOUNT_POINT, _MOUNT_OPTIONS = 4, 5  # places in a line of mountinfo
 
 
@@ -25,24 +26,24 @@ def seen_differences(found: Mapping[str, Any]) -> list[Difference]:
     try:
         if found["Id"] not in (process / "cgroup").read_text(encoding="utf-8"):
             return []  # the engine counts processes elsewhere: this number is another's here
-        status, routes, mounts = (
-            (process / name).read_text(encoding="utf-8") for name in ("status", "net/route", "mountinfo")
-        )
+        texts = [(process / name).read_text(encoding="utf-8") for name in _TEXTS]
     except OSError:
         return []
-    return list(judge(status, routes, mounts))
+    return list(judge(*texts))
 
 
-def judge(status: str, routes: str, mounts: str) -> Iterator[Difference]:
-    """Yield what is not as it should be, by the kernel's own texts.
+def judge(status: str, users: str, groups: str, routes: str, mounts: str) -> Iterator[Difference]:
+    """Yield what is not as it should be, by the kernel's own texts about the process.
 
     Args:
-        status: of the process.
+        status: its status.
+        users: how its user ids map to this process's, and ``groups`` its group ids: an engine without root maps them.
         routes: its network's, with one line of head.
         mounts: its mountinfo.
     """
     lines = {name: value.split() for name, _, value in (line.partition(":") for line in status.splitlines())}
     user, _, group = USER.partition(":")
+    user, group = _outside(user, users), _outside(group, groups)
     wanted = {
         "Uid": [user] * 4,
         "Gid": [group] * 4,
@@ -62,3 +63,11 @@ def judge(status: str, routes: str, mounts: str) -> Iterator[Difference]:
     root = [fields[_MOUNT_OPTIONS] for fields in map(str.split, mounts.splitlines()) if fields[_MOUNT_POINT] == "/"]
     if not root or "ro" not in root[-1].split(","):
         yield Difference("the kernel's mount of the root", "ro", root[-1] if root else "missing")
+
+
+def _outside(number: str, mapped: str) -> str:
+    """Return what an id inside is called outside: by the range of the map that it lies in."""
+    for first, outside, count in (map(int, line.split()) for line in mapped.splitlines()):
+        if first <= int(number) < first + count:
+            return str(outside + int(number) - first)
+    return "no id outside"

@@ -120,18 +120,20 @@ def _differences(asked: Mapping[str, Any], image: str, found: Mapping[str, Any])
     for place in _EMPTY:
         if _at(found, place):
             yield Difference(place, None, _at(found, place))
-    yield from _as_sets("HostConfig.SecurityOpt", asked, found, str)
-    yield from _as_sets("HostConfig.Ulimits", asked, found, lambda each: (each["Name"], each["Soft"], each["Hard"]))
+    options, options_found = (set(_at(of, "HostConfig.SecurityOpt") or ()) for of in (asked, found))
+    if options != options_found:
+        yield Difference("HostConfig.SecurityOpt", sorted(options - options_found), sorted(options_found - options))
+    # An engine may add limits of its own; they can only take more away.
+    limits, limits_found = (set(map(_limit, _at(of, "HostConfig.Ulimits") or ())) for of in (asked, found))
+    if limits - limits_found:
+        yield Difference("HostConfig.Ulimits", sorted(limits - limits_found), sorted(limits_found))
     networks = set(_at(found, "NetworkSettings.Networks") or {})
     if networks - {"none"}:
         yield Difference("the network", ["none"], sorted(networks))
 
 
-def _as_sets(place: str, asked: Mapping[str, Any], found: Mapping[str, Any], key: Any) -> Iterator[Difference]:
-    """Compare lists whose order the engine may change."""
-    wanted, there = ({key(each) for each in _at(of, place) or ()} for of in (asked, found))
-    if wanted != there:
-        yield Difference(place, sorted(wanted - there), sorted(there - wanted))
+def _limit(each: Mapping[str, Any]) -> tuple[str, int, int]:
+    return each["Name"], each["Soft"], each["Hard"]
 
 
 def _at(of: Mapping[str, Any], place: str) -> Any:

@@ -73,6 +73,11 @@ async def orchestrate(ctx, args):
     while short:
         await say(ctx, short.pop())
 
+    pending = args["items"][:9]
+    while pending:
+        batch, pending = pending[:4], pending[4:]
+        await ctx.parallel([say(ctx, item) for item in batch])
+
     history = []
     while len(history) < 4:
         history.append(await say(ctx, history))

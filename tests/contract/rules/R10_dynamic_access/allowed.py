@@ -14,5 +14,6 @@ async def orchestrate(ctx, args):
     format, id, input, hash = args["format"], args["id"], args["input"], args["hash"]
     text = TEMPLATE.format(name=describe(args), size="512", price=3.5, row={"a.b": 1})
     text += "{:.2f}".format(2.0) + "{}{}".format(1, 2) + args["template"].format(name="x")
+    text += str.format("{} {name}", 1, name="x")
     cost = 1.25
     return [prompt, format, id, input, hash, text, f"{cost:.2f}", args["template"].format_map({"a": 1})]

@@ -33,4 +33,7 @@ async def orchestrate(ctx, args):
     __hidden__ = 1  # R10
     o = map(setattr, args, args)  # R10
     p = "{:{0.x}}".format(1)  # R10
-    return [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
+    q = str.format("{0.__class__}", args)  # R10
+    r = map(str.format, args)  # R10
+    s = "{0.__class__}".format  # R10
+    return [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s]
