@@ -149,13 +149,13 @@ def _pattern(node: ast.MatchClass) -> Iterator[Finding]:
 
 
 def _format(node: ast.Attribute, place: Place, evidence: Evidence) -> Iterator[Finding]:
-    template: ast.expr | None = node.value
+    template = node.value
     if isinstance(template, ast.Name) and template.id == "str" and evidence.is_builtin("str", place):
-        calls = (call for call, _ in evidence.survey.found[ast.Call] if call.func is node)
-        template = next((call.args[0] for call in calls if call.args), None)
-        if template is None:
+        given = [call.args[0] for call, _ in evidence.survey.found[ast.Call] if call.func is node and call.args]
+        if not given:
             yield Finding(node, f"str.{node.attr} is taken without its format string", "write an f-string")
             return
+        template = given[0]
     reached = reached_attribute(template, place)
     if reached is not None:
         yield Finding(

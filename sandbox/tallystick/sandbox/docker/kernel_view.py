@@ -37,7 +37,8 @@ def judge(status: str, users: str, groups: str, routes: str, mounts: str) -> Ite
 
     Args:
         status: its status.
-        users: how its user ids map to this process's, and ``groups`` its group ids: an engine without root maps them.
+        users: how its user ids map to this process's; an engine without root maps them.
+        groups: the same for its group ids.
         routes: its network's, with one line of head.
         mounts: its mountinfo.
     """
