@@ -139,9 +139,9 @@ async def test_the_pin_holds_until_the_guest_changes_or_the_image_is_gone(
             await pinned(engine, file, said.append)
 
 
-async def test_the_first_use_builds_the_image_and_tells(tmp_path: Path) -> None:
+async def test_the_first_use_builds_the_image_and_tells(docker_endpoint: Endpoint, tmp_path: Path) -> None:
     file = PinFile(tmp_path / "image.json")
-    async with docker_driver(file) as driver:
+    async with docker_driver(file, docker_endpoint) as driver:
         assert driver.image == ""
         sandbox = await driver.open(Limits(), NONCE)
         await sandbox.kill()
