@@ -13,7 +13,7 @@ import msgspec
 
 from tallystick.contract.capability import CapabilitySpec
 from tallystick.contract.errors import StoreError
-from tallystick.contract.events import AttemptEnded, AttemptStarted, Committed, Record
+from tallystick.contract.events import AttemptEnded, AttemptStarted, Committed
 from tallystick.contract.keys import effect_key, sample_seed
 from tallystick.contract.runtime_rule import NO_PROVIDER, CallRequest, Execute, Stop, over_budget
 from tallystick.engine import fault_points, outcomes
@@ -205,20 +205,7 @@ class CapabilityActor(Actor[DispatchCall]):
             kept = await self._keeper.keep(self._spec.name, outcome.result)
         except UnusableResultError as error:
             return await self._unusable(live, started, str(error), error.raw, outcome.cost)
-        record = Record(
-            identity=started.identity,
-            capability=started.capability,
-            fingerprint=started.fingerprint,
-            digest=started.digest,
-            take=started.take,
-            result=kept.result,
-            artifacts=kept.artifacts,
-            usage=outcome.usage,
-            cost=outcome.cost,
-            revision=started.revision,
-            launch=started.launch,
-            attempt=started.attempt,
-        )
+        record = kept.record(started, cost=outcome.cost, usage=outcome.usage)
         await self._journal.append([Committed(run=live.run, at=self.clock.now(), record=record)])
         return CommittedCall(record)
 

@@ -133,19 +133,7 @@ class Operator:
             raise UsageError(f"the result does not fit: {error}", hint="tally capabilities shows its shape") from None
         known = attempt.ended.cost if attempt.ended is not None else None
         cost = known if request.cost_usd is None else cost_micros(request.cost_usd)
-        return Record(
-            identity=started.identity,
-            capability=started.capability,
-            fingerprint=started.fingerprint,
-            digest=started.digest,
-            take=started.take,
-            result=kept.result,
-            artifacts=kept.artifacts,
-            cost=cost,
-            revision=started.revision,
-            launch=started.launch,
-            attempt=started.attempt,
-        )
+        return kept.record(started, cost=cost)
 
     def _check_files(self, value: Any) -> None:
         """Refuse a result that refers to files which are not there: it could never be used."""

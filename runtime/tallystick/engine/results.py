@@ -5,7 +5,7 @@ from typing import Any
 import anyio.to_thread
 import msgspec
 
-from tallystick.contract.events import FileRef, Stored
+from tallystick.contract.events import AttemptStarted, FileRef, Record, Stored
 from tallystick.contract.payload import MAX_DEPTH, PayloadError, canonical
 from tallystick.engine.journal import Journal
 from tallystick.providers import catalogue
@@ -31,6 +31,23 @@ class Kept(msgspec.Struct, frozen=True):
 
     result: Stored
     artifacts: tuple[FileRef, ...]
+
+    def record(self, started: AttemptStarted, *, cost: int | None, usage: dict[str, Any] | None = None) -> Record:
+        """Return the record of the attempt that this is the result of; ``cost`` in micro-dollars, None when unknown."""
+        return Record(
+            identity=started.identity,
+            capability=started.capability,
+            fingerprint=started.fingerprint,
+            digest=started.digest,
+            take=started.take,
+            result=self.result,
+            artifacts=self.artifacts,
+            usage=usage or {},
+            cost=cost,
+            revision=started.revision,
+            launch=started.launch,
+            attempt=started.attempt,
+        )
 
 
 def artifact_reference(ref: FileRef) -> dict[str, Any]:
