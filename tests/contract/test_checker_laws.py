@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from checker_fanouts import FanoutScript, calls_of
 from checker_generator import Script, run
-from tallystick.contract.bounds import Bounds
+from tallystick.contract.bounds.analysis import Bounds
 from tallystick.contract.checker import check, check_tree
 from tallystick.contract.positions import SourceMap
 from tallystick.contract.rules import RULES

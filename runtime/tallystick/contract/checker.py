@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tallystick.contract.bounds import Bounds
-from tallystick.contract.bounds_effect import INF, Number
+from tallystick.contract.bounds.analysis import Bounds
+from tallystick.contract.bounds.effect import INF, Number
 from tallystick.contract.capability import CapabilitySpec, Envelope
 from tallystick.contract.positions import SourceMap
 from tallystick.contract.report import Facts, FanoutFact, LoopFact, Report

@@ -2,7 +2,7 @@
 
 import ast
 
-from tallystick.contract.bounds_effect import INF, LENGTH, UPPER
+from tallystick.contract.bounds.effect import INF, LENGTH, UPPER
 from tallystick.contract.rules.rule import Evidence
 from tallystick.contract.scopes import Kind, Place
 

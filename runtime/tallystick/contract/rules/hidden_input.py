@@ -25,7 +25,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_arguments import defaults_of
+from tallystick.contract.bounds.arguments import defaults_of
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Definition, FunctionNode, Kind, Place, Scope
 

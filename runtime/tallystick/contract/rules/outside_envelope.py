@@ -20,7 +20,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_effect import INF, Number, plus
+from tallystick.contract.bounds.effect import INF, Number, plus
 from tallystick.contract.rules.rule import Evidence, Finding, Rule, nearest
 from tallystick.contract.scopes import Place
 

@@ -36,8 +36,8 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_callers import Reference
-from tallystick.contract.bounds_effect import INF
+from tallystick.contract.bounds.callers import Reference
+from tallystick.contract.bounds.effect import INF
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Place, Scope
 

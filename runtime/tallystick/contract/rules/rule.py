@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from tallystick.contract.bounds import Bounds
+from tallystick.contract.bounds.analysis import Bounds
 from tallystick.contract.capability import CapabilitySpec, Envelope
 from tallystick.contract.positions import Located, SourceMap
 from tallystick.contract.scopes import Place

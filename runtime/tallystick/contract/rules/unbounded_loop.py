@@ -29,7 +29,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_effect import INF, LENGTH
+from tallystick.contract.bounds.effect import INF, LENGTH
 from tallystick.contract.rules.advice import how_to_bound
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Place

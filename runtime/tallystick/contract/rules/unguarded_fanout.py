@@ -28,7 +28,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_effect import INF
+from tallystick.contract.bounds.effect import INF
 from tallystick.contract.rules.advice import how_to_bound
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Place

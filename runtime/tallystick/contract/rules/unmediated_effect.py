@@ -27,7 +27,7 @@ Write instead:
 import ast
 from collections.abc import Iterator
 
-from tallystick.contract.bounds_callers import Reference
+from tallystick.contract.bounds.callers import Reference
 from tallystick.contract.rules.coroutines import misused_coroutines
 from tallystick.contract.rules.rule import Evidence, Finding, Rule, nearest
 from tallystick.contract.scopes import FunctionNode, Kind, Place, Scope

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tallystick.contract.bounds_effect import NEVER, NOTHING, UNBOUNDED, Aspect, Effect, constant
+from tallystick.contract.bounds.effect import NEVER, NOTHING, UNBOUNDED, Aspect, Effect, constant
 from tallystick.contract.scopes import Scope
 
 

@@ -8,12 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from tallystick.contract.bounds_effect import Number, plus
+from tallystick.contract.bounds.effect import Number, plus
 from tallystick.contract.scopes import COMPREHENSIONS, Definition, Kind, Place, Scope
 from tallystick.contract.survey import CONTEXT, ENTRY, Survey
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 Holder: TypeAlias = tuple[Scope, str]
 """A variable: the scope it belongs to, and its name."""

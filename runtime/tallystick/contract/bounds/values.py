@@ -8,7 +8,8 @@ import ast
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.conditions import Asked
+from tallystick.contract.bounds.effect import (
     INF,
     LENGTH,
     NEVER,
@@ -21,12 +22,11 @@ from tallystick.contract.bounds_effect import (
     as_answer,
     constant,
 )
-from tallystick.contract.bounds_outcome import Query
-from tallystick.contract.bounds_tests import Asked
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Comprehension, Part, Place, Step
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _MOST_STEPS = 6
 

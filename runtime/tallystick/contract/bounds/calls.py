@@ -3,7 +3,7 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.effect import (
     INF,
     LENGTH,
     LOWER,
@@ -19,12 +19,12 @@ from tallystick.contract.bounds_effect import (
     constant,
     plus,
 )
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Part, Place
 from tallystick.contract.survey import CONTEXT
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _SAME_ITEMS = frozenset({"list", "tuple", "set", "frozenset", "sorted", "reversed", "iter", "aiter"})
 _SETS = frozenset({"set", "frozenset"})

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.effect import (
     INF,
     LOWER,
     NEVER,
@@ -21,11 +21,11 @@ from tallystick.contract.bounds_effect import (
     plus,
     times,
 )
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Place
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 Side: TypeAlias = Callable[[Measure], Effect]
 """One operand: gives the bound of any measure of it."""

@@ -8,12 +8,12 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_callers import Reference
-from tallystick.contract.bounds_effect import INF, LENGTH, LOWER, NEVER, UPPER, Aspect, Number, plus, times
+from tallystick.contract.bounds.callers import Reference
+from tallystick.contract.bounds.effect import INF, LENGTH, LOWER, NEVER, UPPER, Aspect, Number, plus, times
 from tallystick.contract.scopes import FUNCTIONS, Part, Place, Scope
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 
 class Arguments:

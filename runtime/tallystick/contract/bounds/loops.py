@@ -3,13 +3,13 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_caps import Cap, Caps
-from tallystick.contract.bounds_effect import INF, LENGTH, Number, plus, times
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.caps import Cap, Caps
+from tallystick.contract.bounds.effect import INF, LENGTH, Number, plus, times
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import COMPREHENSIONS, LOOPS, Comprehension, Kind, Loop, Place
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _UNCAPPED = Cap(-1, INF)
 

@@ -3,12 +3,12 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_callers import Reference
-from tallystick.contract.bounds_effect import INF, LENGTH, Aspect, Number
+from tallystick.contract.bounds.callers import Reference
+from tallystick.contract.bounds.effect import INF, LENGTH, Aspect, Number
 from tallystick.contract.scopes import Part, Place
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _BRANCHES = {"parallel": "branches", "race": "branches", "pipeline": "items", "dag": "graph"}
 

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.effect import (
     INF,
     LENGTH,
     LOWER,
@@ -20,12 +20,12 @@ from tallystick.contract.bounds_effect import (
     Number,
     plus,
 )
-from tallystick.contract.bounds_flow import Condition
-from tallystick.contract.bounds_outcome import Query, sequence
+from tallystick.contract.bounds.flow import Condition
+from tallystick.contract.bounds.outcome import Query, sequence
 from tallystick.contract.scopes import Block, Kind, Loop, Place
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _GROWS = Effect(1, NEVER)
 

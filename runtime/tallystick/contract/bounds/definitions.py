@@ -3,7 +3,7 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.effect import (
     NOTHING,
     SHORTNESS,
     UNBOUNDED,
@@ -13,11 +13,11 @@ from tallystick.contract.bounds_effect import (
     as_answer,
     constant,
 )
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Block, Definition, Kind, Part, Scope
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 
 class Variable:

@@ -5,12 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from tallystick.contract.bounds_effect import INF, Number, plus, times
+from tallystick.contract.bounds.effect import INF, Number, plus, times
 from tallystick.contract.scopes import Definition, Kind, Place, Scope
 from tallystick.contract.survey import ENTRY, method_of
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 
 class Reference(NamedTuple):

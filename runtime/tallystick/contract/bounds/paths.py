@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from tallystick.contract.bounds_callers import Reference
-from tallystick.contract.bounds_effect import INF, Number, plus, times
+from tallystick.contract.bounds.callers import Reference
+from tallystick.contract.bounds.effect import INF, Number, plus, times
 from tallystick.contract.scopes import Kind, Place, Scope
 from tallystick.contract.source import Level
 from tallystick.contract.survey import method_of
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 Shape: TypeAlias = tuple[str, ...]
 Route: TypeAlias = tuple[ast.Call, Number]

@@ -5,24 +5,25 @@ rules and facts ask about, so that a script pays for what it has.
 
 The parts, each of which asks the others through the one ``Bounds``:
 
-- ``bounds_values`` evaluates expressions, ``bounds_numbers`` arithmetic, ``bounds_calls`` what calls return,
-  ``bounds_fanouts`` what fanouts give, ``bounds_arguments`` parameters and results;
-- ``bounds_flow`` finds what a variable is at a place, with ``bounds_definitions`` and ``bounds_changes`` for single
-  statements, ``bounds_tests`` for conditions, ``bounds_aliases`` for other ways to the same object;
-- ``bounds_loops`` and ``bounds_caps`` count rounds, ``bounds_callers`` and ``bounds_paths`` executions.
+- ``values`` evaluates expressions, ``arithmetic`` sums, products and slices, ``calls`` what calls return,
+  ``fanouts`` what fanouts give, ``arguments`` parameters and results;
+- ``flow`` finds what a variable is at a place, with ``definitions`` and ``changes`` for single
+  statements, ``conditions`` for conditions, ``aliases`` for other ways to the same object;
+- ``loops`` and ``caps`` count rounds, ``callers`` and ``paths`` executions.
 """
 
 import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tallystick.contract.bounds_aliases import Aliases, may_follow
-from tallystick.contract.bounds_arguments import Arguments
-from tallystick.contract.bounds_callers import Callers
-from tallystick.contract.bounds_calls import Calls
-from tallystick.contract.bounds_changes import Changes
-from tallystick.contract.bounds_definitions import Definitions
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.aliases import Aliases, may_follow
+from tallystick.contract.bounds.arguments import Arguments
+from tallystick.contract.bounds.arithmetic import Numbers
+from tallystick.contract.bounds.callers import Callers
+from tallystick.contract.bounds.calls import Calls
+from tallystick.contract.bounds.changes import Changes
+from tallystick.contract.bounds.definitions import Definitions
+from tallystick.contract.bounds.effect import (
     INF,
     LENGTH,
     LOWER,
@@ -36,13 +37,12 @@ from tallystick.contract.bounds_effect import (
     plus,
     times,
 )
-from tallystick.contract.bounds_fanouts import Fanouts
-from tallystick.contract.bounds_flow import Flow
-from tallystick.contract.bounds_loops import Loops
-from tallystick.contract.bounds_numbers import Numbers
-from tallystick.contract.bounds_outcome import Query
-from tallystick.contract.bounds_paths import Paths
-from tallystick.contract.bounds_values import Values
+from tallystick.contract.bounds.fanouts import Fanouts
+from tallystick.contract.bounds.flow import Flow
+from tallystick.contract.bounds.loops import Loops
+from tallystick.contract.bounds.outcome import Query
+from tallystick.contract.bounds.paths import Paths
+from tallystick.contract.bounds.values import Values
 from tallystick.contract.scopes import COMPREHENSIONS, Comprehension, Definition, Kind, Loop, Place, Scope
 from tallystick.contract.survey import Survey
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tallystick.contract.bounds_definitions import Variable, is_certain
-from tallystick.contract.bounds_effect import INF, NEVER, NOTHING, Effect, Number, constant
-from tallystick.contract.bounds_outcome import (
+from tallystick.contract.bounds.conditions import Asked, Limits
+from tallystick.contract.bounds.definitions import Variable, is_certain
+from tallystick.contract.bounds.effect import INF, NEVER, NOTHING, Effect, Number, constant
+from tallystick.contract.bounds.outcome import (
     BREAKS,
     CONTINUES,
     LEAVES,
@@ -26,11 +27,10 @@ from tallystick.contract.bounds_outcome import (
     either,
     sequence,
 )
-from tallystick.contract.bounds_tests import Asked, Limits
 from tallystick.contract.scopes import Block, Kind, Loop, Place, Scope
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _SIMPLE = frozenset({ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.FunctionDef, ast.AsyncFunctionDef})
 

@@ -3,8 +3,8 @@
 import ast
 from typing import TYPE_CHECKING
 
-from tallystick.contract.bounds_definitions import is_certain
-from tallystick.contract.bounds_effect import (
+from tallystick.contract.bounds.definitions import is_certain
+from tallystick.contract.bounds.effect import (
     LENGTH,
     NEVER,
     NOTHING,
@@ -15,12 +15,12 @@ from tallystick.contract.bounds_effect import (
     plus,
     times,
 )
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Definition, Kind, Part, Scope
 from tallystick.contract.survey import method_of
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _ADDS_ONE = frozenset({"append", "insert", "add", "setdefault"})
 _ADDS_MANY = frozenset({"extend", "update", "symmetric_difference_update"})

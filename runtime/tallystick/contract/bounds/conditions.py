@@ -7,12 +7,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from tallystick.contract.bounds_effect import INF, LOWER, UPPER, Measure, Number, plus
-from tallystick.contract.bounds_outcome import Query
+from tallystick.contract.bounds.effect import INF, LOWER, UPPER, Measure, Number, plus
+from tallystick.contract.bounds.outcome import Query
 from tallystick.contract.scopes import Place
 
 if TYPE_CHECKING:
-    from tallystick.contract.bounds import Bounds
+    from tallystick.contract.bounds.analysis import Bounds
 
 _INVERTED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE,
