@@ -60,4 +60,4 @@ bench: setup # measure what the command line costs to start
 	@$(BIN)/python -m tallystick.bench.help
 
 clean: # remove all that was built
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build demo-out
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage* dist build demo-out bench-out

@@ -104,7 +104,9 @@ class FakeDaemon:
 
             def _handle(self) -> None:
                 content = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                answer = daemon.answer(self.command, self.path, json.loads(content) if content else None)
+                is_file = self.headers.get("Content-Type") == "application/octet-stream"
+                body = content if is_file else json.loads(content) if content else None
+                answer = daemon.answer(self.command, self.path, body)
                 if isinstance(answer, Stream):
                     self._stream(answer)
                     return

@@ -5,6 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
+# The LiteLLM proxy is started once for all areas.
+pytest_plugins = ("proxy_support",)
+
 LONG = os.environ.get("TALLYSTICK_TEST_PROFILE") == "long"
 
 # The short profile draws the same examples each time, so that a red build is red again on the next machine.

@@ -327,7 +327,7 @@ class Premises:
         policy = {"provider": "desk", **(policy or {})}
         sections: dict[str, Mapping[str, Any]] = {
             "daemon": {"warm": 0, **(daemon or {})},
-            "sandbox": sandbox or {},
+            "sandbox": {"driver": "locked", **(sandbox or {})},
             "providers.desk": {"record": str(self._record), **(provider or {})},
         } | {f'capabilities."{name}"': policy for name in CATALOGUE}
         self.write_config("".join(map(_toml, sections, sections.values())))

@@ -5,13 +5,15 @@ Elsewhere: ``from docker_support import docker_endpoint, docker_image`` in a con
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
+from aiodocker.containers import DockerContainer, DockerContainers
 
 from tallystick.sandbox.conformance import NONCE
 from tallystick.sandbox.docker.client import Engine
@@ -22,6 +24,8 @@ from tallystick.sandbox.docker.owner import STORE
 from tallystick.sandbox.docker.pin import PinFile
 from tallystick.sandbox.docker.sandbox import DockerSandbox
 from tallystick.sandbox.protocol import Limits
+
+Settings = dict[str, Any]
 
 #: The store that tests' containers belong to: one a process, so that test runs side by side leave each other alone.
 STORE_ID = f"tests-{os.getpid()}"
@@ -121,6 +125,36 @@ async def containers(store: str, endpoint: Endpoint | None = None) -> list[str]:
     async with connected(endpoint or _answer().endpoint or Endpoint()) as engine:
         found = await engine.docker.containers.list(all=True, filters={"label": [f"{STORE}={store}"]})
         return [container.id for container in found]
+
+
+def tampered_with(monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Settings], None]) -> None:
+    """Have the engine make something else of a request than the driver asked for."""
+    create = DockerContainers.create
+
+    async def other(self: DockerContainers, config: Any, *, name: str | None = None) -> DockerContainer:
+        config = {**config, "HostConfig": {**config["HostConfig"]}}
+        config["HostConfig"]["SecurityOpt"] = list(config["HostConfig"]["SecurityOpt"])
+        tamper(config)
+        return await create(self, config, name=name)
+
+    monkeypatch.setattr(DockerContainers, "create", other)
+
+
+@asynccontextmanager
+async def moved_image(endpoint: Endpoint, image: str) -> AsyncIterator[tuple[str, str]]:
+    """Have a name that means another image of the same content; yield it and that image's id."""
+    name = f"tallystick-test-{os.getpid()}:moved"
+    repository, _, tag = name.partition(":")
+    async with connected(endpoint) as engine:
+        found = await engine.docker.containers.create({"Image": image, "Cmd": ["never"]})
+        try:
+            moved = (await found.commit(repository=repository, tag=tag, changes='LABEL moved="yes"'))["Id"]
+        finally:
+            await found.delete()
+        try:
+            yield name, moved
+        finally:
+            await engine.docker.images.delete(name, force=True)
 
 
 class Wire:

@@ -1,6 +1,6 @@
 """A whole engine in one process for tests: real store or memory store, real guest or the same guest without a process."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from scripted_provider import ScriptedProvider
 from tallystick.contract.history import History
 from tallystick.engine.assembly import running
-from tallystick.engine.config import CapabilityPolicy, Config, DaemonSettings
+from tallystick.engine.config import BudgetSettings, CapabilityPolicy, Config, DaemonSettings, SandboxSettings
 from tallystick.engine.host import Host
 from tallystick.engine.messages import (
     AttemptReport,
@@ -20,14 +20,18 @@ from tallystick.engine.messages import (
     RunReport,
     RunRequest,
 )
-from tallystick.kernel import Clock, SystemClock
+from tallystick.kernel import Clock, ManualClock, SystemClock
 from tallystick.providers.catalogue import CATALOGUE
 from tallystick.sandbox.memory import MemoryDriver
 from tallystick.sandbox.protocol import Driver
 from tallystick.store.memory import MemoryStore
 from tallystick.store.protocol import Store
 
+#: Makes the driver of every house that is not given one; tests/engine/conftest.py has some suites run under others.
+default_driver: Callable[[], Driver] = MemoryDriver
+
 ALL = tuple(CATALOGUE)
+_ROUNDS = 8
 
 
 class House:
@@ -76,6 +80,20 @@ class House:
         return await self.host.operator.reconcile(run, attempt, ReconcileRequest(who="tester", **decision))
 
 
+async def still(engine: House, clock: ManualClock) -> None:
+    """Wait until nothing happens any more before the clock moves on: neither on the loop nor in the journal's thread."""
+    for _ in range(_ROUNDS):
+        await engine.host.service.journal.append([])
+        await clock.advance(0)
+
+
+async def passes(engine: House, clock: ManualClock, seconds: float) -> None:
+    """Let that much time pass, with nothing left to happen before and after."""
+    await still(engine, clock)
+    await clock.advance(seconds)
+    await still(engine, clock)
+
+
 @asynccontextmanager
 async def house(
     provider: ScriptedProvider | None = None,
@@ -85,19 +103,29 @@ async def house(
     home: Path = Path("/nowhere"),
     daemon: Mapping[str, Any] | None = None,
     policy: Mapping[str, Any] | None = None,
+    policies: Mapping[str, Mapping[str, Any]] | None = None,
+    budget: BudgetSettings | None = None,
+    sandbox: SandboxSettings | None = None,
     clock: Clock | None = None,
 ) -> AsyncIterator[House]:
     """Run an engine whose every capability is served by ``provider``.
 
-    ``store`` and ``driver`` default to the ones in memory; ``daemon`` and ``policy`` override settings.
+    ``store`` defaults to the one in memory, ``driver`` to ``default_driver``; ``daemon`` and ``policy`` override settings,
+    ``policies`` those of single capabilities.
     """
     provider = provider or ScriptedProvider()
-    policies = {name: CapabilityPolicy(provider=provider.name, **(policy or {})) for name in CATALOGUE}
-    config = Config(daemon=DaemonSettings(**{"warm": 0, **(daemon or {})}), capabilities=policies)
+    settings = {name: {**(policy or {}), **(policies or {}).get(name, {})} for name in CATALOGUE}
+    capabilities = {name: CapabilityPolicy(provider=provider.name, **own) for name, own in settings.items()}
+    config = Config(
+        daemon=DaemonSettings(**{"warm": 0, **(daemon or {})}),
+        capabilities=capabilities,
+        budget=budget or BudgetSettings(),
+        sandbox=sandbox or SandboxSettings(),
+    )
     async with running(
         store or MemoryStore(),
         config,
-        driver or MemoryDriver(),
+        driver or default_driver(),
         home=home,
         clock=clock or SystemClock(),
         providers={provider.name: provider},

@@ -5,6 +5,8 @@ from inspect import cleandoc
 from textwrap import indent
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]  # it has no types
+
 from tallystick.sandbox.frames import WINDOW, Call, Crash, Done, Failure, Log, Reply, Start, ToHost
 from tallystick.sandbox.guest.core import Guest
 
@@ -91,3 +93,16 @@ def script(body: str, *definitions: str) -> str:
 def played(body: str, *definitions: str, args: Any = None, by: Answer = echo, window: int = WINDOW) -> Play:
     """Run the body of a script to its end."""
     return Play(script(body, *definitions), args, window).to_end(by)
+
+
+def guests() -> list[psutil.Process]:
+    """Return the guests that are children of this process, those that nobody has waited for included.
+
+    Other tests may keep a server running beside them.
+    """
+    found = []
+    for child in psutil.Process().children():
+        command = child.cmdline()
+        if not command or "typing_extensions" in command[-1]:
+            found.append(child)
+    return found

@@ -7,6 +7,7 @@ it, or for a number of turns of the event loop that a seed decides.
 import hashlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,7 @@ from tallystick.providers.protocol import API_VERSION, Artifacts, Blob, Outcome,
 
 COST = 1_000
 _TURNS = 24
+_NAME = re.compile("[0-9a-f]{64}")
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -228,8 +230,29 @@ def recorded(record: Path) -> list[Hit]:
 
 
 def read_world(path: Path) -> dict[str, list[Entry]]:
-    """Read a corpus task's ``world.json``."""
-    return msgspec.json.decode(path.read_bytes(), type=dict[str, list[Entry]])
+    """Read a corpus task's ``world.json``.
+
+    A file in it has a name that stands for its bytes: they are that name, and it is referred to by their hash.
+    """
+    world = msgspec.json.decode(path.read_bytes(), type=dict[str, list[Entry]])
+    return {
+        capability: [Entry(when=_NAME.sub(_hashed, entry.when), result=_with_files(entry.result)) for entry in entries]
+        for capability, entries in world.items()
+    }
+
+
+def _hashed(name: re.Match[str]) -> str:
+    return hashlib.sha256(name[0].encode()).hexdigest()
+
+
+def _with_files(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_files(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$artifact" in value:
+        return Blob(value["$artifact"].removeprefix("sha256:").encode(), value["media_type"])
+    return {name: _with_files(item) for name, item in value.items()}
 
 
 def _default(hit: Hit) -> Any:

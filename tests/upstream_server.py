@@ -12,8 +12,9 @@ over ``/_upstream/…`` and ends with its standard input.
 
 import asyncio
 import json
+import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -56,7 +57,7 @@ class Upstream:
 
     ``honours_keys``: whether a second order under an idempotency key gets the first one's answer. ``polls_until_done``:
     which question after a job finds it done; None means that only ``finish`` ends it. ``links_live``: whether files
-    are still served.
+    are still served. ``scribe``: what a chat answers to its messages; by default something of no meaning.
     """
 
     def __init__(self) -> None:
@@ -69,6 +70,7 @@ class Upstream:
         self.honours_keys = False
         self.polls_until_done: int | None = 2
         self.links_live = True
+        self.scribe: Callable[[list[Any]], str] | None = None
         self._rules: list[Rule] = []
         self._gates: list[Gate] = []
         self._answers: dict[str, Reply] = {}
@@ -179,7 +181,7 @@ class Upstream:
         payload = hit.payload if isinstance(hit.payload, dict) else {}
         if fault.lie == "size":
             payload = {**payload, "size": "64x48"}
-        order = Order(payload, len(self.works) + 1, self._publish)
+        order = Order(payload, len(self.works) + 1, self._publish, self.scribe)
         _, make = _ORDERS[hit.method, hit.path]
         made: Made = make(order) if make is not None else self._submit(order, hit, fault)
         self.works.append(Work(kind=hit.kind, payload=hit.payload, key=hit.key, cost=made.cost))
@@ -239,8 +241,11 @@ class Upstream:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Upstream]:
-    """Serve on a free port of loopback until the block ends; what is still held then is broken off."""
+async def running(port: socket.socket | None = None) -> AsyncIterator[Upstream]:
+    """Serve on a free port of loopback, or on one that is bound, until the block ends.
+
+    What is still held then is broken off.
+    """
     upstream = Upstream()
     serving: set[asyncio.Task[None]] = set()
 
@@ -255,7 +260,8 @@ async def running() -> AsyncIterator[Upstream]:
         finally:
             serving.discard(task)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 20)
+    port = port or socket.create_server(("127.0.0.1", 0))
+    server = await asyncio.start_server(serve, sock=port, limit=1 << 20)
     upstream.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield upstream

@@ -43,7 +43,13 @@ def test_an_attempt_is_settled_by_a_known_result(settled: FakeDaemon, capsys: py
     priced = attempt(state="committed", decision="commit", cost_usd=0.0)
     settled.says("POST", f"/runs/{RUN}/attempts/4/reconcile", priced)
     assert main(["reconcile", RUN, "4", "--result", "result.json", "--cost", "0", "--why", "billed"]) == 0
-    assert asked(settled) == {"abandon": False, "result": {"images": []}, "cost_usd": 0.0, "why": "billed"}
+    assert asked(settled) == {
+        "abandon": False,
+        "reprocess": False,
+        "result": {"images": []},
+        "cost_usd": 0.0,
+        "why": "billed",
+    }
     out, err = capsys.readouterr()
     assert out.endswith(f"  why   billed\n  next  tally resume {RUN}\n")
     assert err == ""
@@ -63,10 +69,24 @@ def test_an_attempt_is_abandoned_for_a_reason(settled: FakeDaemon, capsys: pytes
     settled.says("POST", f"/runs/{RUN}/attempts/4/reconcile", attempt(state="abandoned", decision="abandon"))
     settled.says("GET", f"/runs/{RUN}", report(status="stopped", unresolved=(attempt(attempt=7),)))
     assert main(["reconcile", RUN, "4", "--abandon", "--why", "not on the bill"]) == 0
-    assert asked(settled) == {"abandon": True, "cost_usd": None, "why": "not on the bill"}
+    assert asked(settled) == {"abandon": True, "reprocess": False, "cost_usd": None, "why": "not on the bill"}
     out, err = capsys.readouterr()
     assert f"next  tally reconcile {RUN} 7 --result FILE" in out
     assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "body"),
+    [
+        (["--reprocess"], {"abandon": False, "reprocess": True, "cost_usd": None, "why": ""}),
+        (["--cost", "0.03"], {"abandon": False, "reprocess": False, "cost_usd": 0.03, "why": ""}),
+    ],
+)
+def test_a_kept_answer_is_read_again_and_a_price_is_set(
+    settled: FakeDaemon, flags: list[str], body: dict[str, object]
+) -> None:
+    assert main(["reconcile", RUN, "4", *flags]) == 0
+    assert asked(settled) == body
 
 
 def test_all_that_is_unresolved_is_abandoned_at_once(settled: FakeDaemon, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,7 +107,10 @@ def test_all_that_is_unresolved_is_abandoned_at_once(settled: FakeDaemon, capsys
         ["4", "--abandon"],
         ["4", "--abandon", "--why", " "],
         ["4", "--abandon", "--why", "x", "--result", "r.json"],
+        ["4", "--abandon", "--why", "x", "--reprocess"],
+        ["4", "--reprocess", "--result", "r.json"],
         ["4", "--all", "--abandon", "--why", "x"],
+        ["--all", "--cost", "1"],
         ["--all", "--result", "r.json"],
         ["--abandon", "--why", "x"],
         ["last", "--abandon", "--why", "x"],

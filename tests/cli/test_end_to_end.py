@@ -33,6 +33,8 @@ def real_daemon(home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have the commands start a daemon in a folder whose path is short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="ts") as folder:
         monkeypatch.setenv(paths.HOME_VARIABLE, f"{folder}/home")
+        paths.home().mkdir(mode=0o700)
+        paths.config_path().write_text('[sandbox]\ndriver = "locked"\n')  # no image is built for each test
         yield
         client = spawn.running()
         if client is not None:

@@ -59,6 +59,7 @@ def test_a_request_carries_what_was_asked_and_nothing_else(
         "seed": 7,
         "faults": ["a.b:1:timeout", "a.b:2:timeout"],
         "latency": 0.05,
+        "auto_repair": None,
     }
 
 

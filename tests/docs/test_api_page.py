@@ -12,8 +12,9 @@ import typer
 from docs_support import DOCS, Block, blocks, marked_rows
 from tallystick.cli.demo.story import Outcome
 from tallystick.cli.main import app
-from tallystick.engine import messages
+from tallystick.engine import messages, money_messages
 from tallystick.engine.api import create_app
+from tallystick.engine.authoring import messages as authoring
 from tallystick.engine.messages import Progress, ProgressKind, Region
 
 PAGE = DOCS / "api.md"
@@ -21,7 +22,8 @@ EXAMPLES = blocks(PAGE, "json ")
 
 
 def kind_of(block: Block) -> Any:
-    return getattr(messages, block.info.split()[1])
+    name = block.info.split()[1]
+    return next(kind for part in (messages, money_messages, authoring) if (kind := getattr(part, name, None)))
 
 
 def served() -> Iterator[list[str]]:

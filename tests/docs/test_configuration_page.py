@@ -8,7 +8,8 @@ import msgspec
 
 from docs_support import DOCS, rows, sources
 from tallystick.contract.capability import Envelope
-from tallystick.engine.config import CapabilityPolicy, Config, DaemonSettings, SandboxSettings
+from tallystick.engine.authoring.settings import AuthoringSettings
+from tallystick.engine.config import BudgetSettings, CapabilityPolicy, Config, DaemonSettings, SandboxSettings
 from tallystick.engine.messages import Limits
 
 PAGE = DOCS / "configuration.md"
@@ -33,10 +34,20 @@ def defaults(kind: type[msgspec.Struct], words: dict[str, str]) -> dict[str, str
 
 def test_each_setting_stands_with_its_default() -> None:
     assert documented("daemon", 1) == defaults(DaemonSettings, {})
+    absent = {field.name: "none" for field in msgspec.structs.fields(AuthoringSettings) if field.default is None}
+    assert documented("authoring", 1) == defaults(AuthoringSettings, absent)
     assert documented("sandbox", 1) == defaults(SandboxSettings, {})
     assert documented("capabilities.*", 1) == defaults(
-        CapabilityPolicy, {"provider": "required", "estimate": "the catalogue's"}
+        CapabilityPolicy,
+        {
+            "provider": "required",
+            "estimate": "the catalogue's",
+            "estimate_tokens": "the catalogue's",
+            "ceiling": "none",
+            "rate": "no limit",
+        },
     )
+    assert documented("budget", 1) == defaults(BudgetSettings, {"cap_usd": "no limit"})
 
 
 def test_the_page_has_every_table_of_the_file() -> None:

@@ -25,6 +25,8 @@ def workplace(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Work in an empty folder, with a state directory of its own; a socket's path must be short."""
     with tempfile.TemporaryDirectory(prefix="ts") as folder:
         monkeypatch.setenv(paths.HOME_VARIABLE, f"{folder}/home")
+        paths.home().mkdir(mode=0o700)
+        paths.config_path().write_text('[sandbox]\ndriver = "locked"\n')  # no image is built for each test
         for name in ("PYTHONDONTWRITEBYTECODE", "COLUMNS"):
             monkeypatch.delenv(name, raising=False)
         work = Path(folder) / "work"

@@ -1,10 +1,13 @@
 """Any story of one run: whatever is submitted, fails, is rewritten, killed, settled by hand - the invariants hold.
 
-The machine draws scripts of loops and fanouts, trouble for some calls, rewrites, crashes and decisions. After every
-step the provider's hits are held against the journal and the report, and no committed identity was asked for again.
+The machine draws scripts of loops and fanouts, trouble for some calls, rewrites, crashes and decisions, and a provider
+that can say what became of a call, or carries out a key once, or neither; what is refused for now is tried again. After
+every step the provider's hits are held against the journal and the report, and no committed identity was asked for
+again.
 """
 
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack, suppress
 from typing import Any, NamedTuple
 
 import anyio
@@ -18,22 +21,36 @@ from conftest import LONG
 from engine_stores import RefusingStore
 from engine_support import House
 from engine_witness import Witness, assert_standing, witnessed
-from tallystick.contract.errors import AttemptUnresolvedError, DivergenceError, GateStoppedError, PolicyDeniedError
+from scripted_provider import COST, Hit
+from tallystick.contract.errors import (
+    AttemptUnresolvedError,
+    DivergenceError,
+    GateStoppedError,
+    PolicyDeniedError,
+    UsageError,
+)
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.prefix import frozen_sites
 from tallystick.engine.messages import ResumeRequest, RunReport
-from tallystick.providers.protocol import Outcome, Refused, Unknown, Unusable
+from tallystick.providers.protocol import Absent, Blob, Outcome, Profile, Refused, Succeeded, Unknown, Unusable
 
 TROUBLE: dict[str, Outcome] = {
     "refused": Refused(kind="invalid_request", text="no"),
     "lost": Unknown(reason="reset"),
     "unusable": Unusable(raw={}, text="empty", cost=700),
 }
+BUSY = Refused(kind="rate_limited", text="not now")
+#: How often a call is refused for now before it is carried out; the third try is the last.
+PASSING = {"busy": 1, "busier": 2, "too busy": 3}
+#: A lost call is the beginning of most stories, and drawn more often.
+KINDS = [*TROUBLE, *PASSING, "lost", "lost", "lost"]
+POLICY = {"retries": 2, "retry_pause": 1e-6}
 CAPABILITIES = {"image.generate": '["width"]', "text.generate": '["text"]'}
 MOST = 4
 REFUSALS = (GateStoppedError, AttemptUnresolvedError, DivergenceError, PolicyDeniedError)
 STOPPED, HELD = GateStoppedError.__name__, AttemptUnresolvedError.__name__
+PICTURE = {"images": [Blob(b"late", "image/png")], "width": 8, "height": 8}
 PICTURES = {"images": [{"$base64": "iVBORw0KGgo=", "media_type": "image/png"}], "width": 8, "height": 8}
 
 
@@ -69,17 +86,56 @@ def source_of(blocks: list[Block]) -> str:
 
 shapes = st.sampled_from(["loop", "fanout"])
 blocks = st.tuples(shapes, st.sampled_from(sorted(CAPABILITIES)), st.integers(1, MOST)).map(lambda drawn: Block(*drawn))
-troubles = st.lists(st.tuples(st.integers(0, 3), st.integers(0, MOST), st.sampled_from(sorted(TROUBLE))), max_size=2)
+troubles = st.lists(st.tuples(st.integers(0, 3), st.integers(0, MOST), st.sampled_from(KINDS)), max_size=3)
+
+
+class Provider(Witness):
+    """A witness that can say of each key what it has come to, or carries each out once, or neither, as ``gift`` says."""
+
+    def __init__(self, gift: str) -> None:
+        window, final = 3_600 if gift == "dedupes" else 0, 0 if gift == "knows" else None
+        super().__init__(profile=Profile(dedupes_keys=window, absence_final_after=final))
+        self.gift = gift
+        self.doubtful: dict[str, Hit] = {}
+
+    def _note(self, hit: Hit) -> None:
+        super()._note(hit)
+        self.doubtful.setdefault(hit.key, hit)
+
+    def _answer(self, hit: Hit) -> Outcome:
+        outcome = super()._answer(hit)
+        again = self.gift == "dedupes" and hit.capability == "image.generate" and self.doubtful[hit.key] is not hit
+        if again and not isinstance(outcome, Refused):
+            self.unbilled -= 1  # the requests of one key are one call with one price
+        if isinstance(outcome, Unknown):
+            self.doubtful[hit.key] = hit
+        elif not (again and isinstance(outcome, Refused)):
+            del self.doubtful[hit.key]
+        return outcome
+
+    async def lookup(self, capability: str, payload: Mapping[str, Any], key: str, job: str | None) -> Outcome | Absent:
+        assert (capability in self.capabilities, job) == (True, None)
+        if self.gift != "knows":
+            return Unknown(reason="nobody knows")
+        hit = self.doubtful.pop(key, None)
+        if hit is None:
+            return Absent(text="no such key")
+        assert hit.payload == payload
+        self.unbilled -= hit in self.answered
+        self.billed += COST
+        return Succeeded(result=PICTURE, cost=COST)
 
 
 class AnyStory(RuleBasedStateMachine):
-    """One run on one disk, in one engine after another."""
+    """One run on one disk, in one engine after another; ``gift`` is what its provider can do beyond answering."""
+
+    gift = "none"
 
     def __init__(self) -> None:
         super().__init__()
         self.stack = ExitStack()
         self.portal = self.stack.enter_context(start_blocking_portal())
-        self.witness = Witness()
+        self.witness = Provider(self.gift)
         self.blocks: list[Block] = []
         self.run = ""
         self.lossy = False
@@ -91,7 +147,7 @@ class AnyStory(RuleBasedStateMachine):
         """Start an engine on the disk."""
         self.store = RefusingStore(self.witness.disk)
         context = self.portal.wrap_async_context_manager(
-            witnessed(self.witness, store=self.store, daemon={"auto_resume": False})
+            witnessed(self.witness, store=self.store, daemon={"auto_resume": False}, policy=POLICY)
         )
         self.house: AbstractContextManager[tuple[House, Witness]] = context
         self.engine, _ = context.__enter__()
@@ -126,7 +182,11 @@ class AnyStory(RuleBasedStateMachine):
         """Let these calls of a candidate go wrong, and no others."""
         self.witness.calm()
         for place, number, kind in trouble:
-            self.witness.broken[_text(candidate, place, number)] = TROUBLE[kind]
+            text = _text(candidate, place, number)
+            if kind in PASSING:
+                self.witness.at_first[text] = [BUSY] * PASSING[kind]
+            else:
+                self.witness.broken[text] = TROUBLE[kind]
 
     def resume(self, candidate: list[Block], trouble: list[tuple[int, int, str]], **options: Any) -> str:
         """Resume with a candidate; return the status of the launch, or the error's class that it was refused with."""
@@ -176,12 +236,15 @@ class AnyStory(RuleBasedStateMachine):
             "shape": old._replace(shape="fanout" if old.shape == "loop" else "loop"),
         }[change]
         held, frozen, committed = self.is_held(), self.is_frozen(at), self.committed(at)
+        unresolved = bool(self.history().unresolved) and self.gift == "dedupes"
         ended = self.resume([*self.blocks[:at], new, *self.blocks[at + 1 :]], trouble)
         if change in ("note", "wider", "narrower", "wording"):
             assert ended != STOPPED
-            assert (ended == HELD) == held
+            # With other words it is another call, which the key of the one that was lost does not stand for.
+            assert (ended == HELD) == held or (change == "wording" and unresolved and ended == HELD)
         elif change == "capability":
-            assert (ended == STOPPED) == frozen
+            # What never arrived holds no site once its provider has said so.
+            assert (ended == STOPPED) == frozen or (frozen and self.lossy and self.witness.gift == "knows")
         if change == "wording" and any(number < new.width for number in committed):
             assert ended != "completed"
 
@@ -189,7 +252,8 @@ class AnyStory(RuleBasedStateMachine):
     def resume_with_blocks_cut_off(self, keep: int, trouble: list[tuple[int, int, str]]) -> None:
         keep = min(keep, len(self.blocks))
         frozen = any(self.is_frozen(at) for at in range(keep, len(self.blocks)))
-        assert (self.resume(self.blocks[:keep], trouble) == STOPPED) == frozen
+        stopped = self.resume(self.blocks[:keep], trouble) == STOPPED
+        assert stopped == frozen or (frozen and self.lossy and self.witness.gift == "knows")
 
     @rule(block=blocks, trouble=troubles)
     @precondition(lambda self: len(self.blocks) < MOST)
@@ -240,14 +304,16 @@ class AnyStory(RuleBasedStateMachine):
         for attempt in self.ask(self.engine.attempts, self.run):
             if attempt.state in ("unresolved", "unusable") and attempt.effect == "side_effecting":
                 decision = {"abandon": True} if abandon else {"result": PICTURES}
-                self.ask(self.engine.reconcile, self.run, attempt.attempt, **decision)
+                with suppress(UsageError):  # the provider was asked, and knew
+                    self.ask(self.engine.reconcile, self.run, attempt.attempt, **decision)
 
     def history(self) -> History:
         history: History = self.ask(self.engine.history, self.run)
         return history
 
     def is_held(self) -> bool:
-        return bool(self.history().unresolved)
+        """Say whether something is unresolved that neither the provider can answer nor may be sent again."""
+        return bool(self.history().unresolved) and self.witness.gift == "none"
 
     def site(self, at: int) -> str:
         """Return the site of a block's call."""
@@ -289,11 +355,26 @@ async def _finishing(tasks: TaskGroup, operation: Any, *args: Any) -> None:
     tasks.cancel_scope.cancel()
 
 
-AnyStory.TestCase.settings = settings(
-    max_examples=400 if LONG else 40,
-    stateful_step_count=30 if LONG else 12,
-    deadline=None,
-    derandomize=not LONG,
-    phases=[Phase.generate],
-)
+class AskedStory(AnyStory):
+    """The same with a provider that says what became of a call."""
+
+    gift = "knows"
+
+
+class ResentStory(AnyStory):
+    """The same with a provider that carries out one call a key."""
+
+    gift = "dedupes"
+
+
+for story in (AnyStory, AskedStory, ResentStory):
+    story.TestCase.settings = settings(
+        max_examples=300 if LONG else 25,
+        stateful_step_count=30 if LONG else 12,
+        deadline=None,
+        derandomize=not LONG,
+        phases=[Phase.generate],
+    )
 TestAnyStory = AnyStory.TestCase
+TestAskedStory = AskedStory.TestCase
+TestResentStory = ResentStory.TestCase

@@ -4,22 +4,15 @@ import pytest
 
 from engine_witness import Witness, assert_standing, witnessed
 from scripted_provider import Gate, Hit
+from tallystick.bench.paper.cases import WIDE
 from tallystick.providers.protocol import Refused
 
-FANOUT = """
-async def orchestrate(ctx, args):
-    async def shot(number):
-        return await ctx.run("image.generate", {"prompt": f"shot <{number}>"})
-
-    images = await ctx.parallel([shot(number) for number in range(WIDTH)])
-    return [image["images"][0]["$artifact"] for image in images]
-"""
 TIMES = 20
 REFUSAL = Refused(kind="invalid_request", text="no")
 
 
 def script(width: int) -> str:
-    return FANOUT.replace("WIDTH", str(width))
+    return WIDE.replace("WIDTH", str(width))
 
 
 def artifact_of(witness: Witness, number: int) -> str:

@@ -132,9 +132,9 @@ async def test_a_stream_that_cannot_be_read_ends_the_launch() -> None:
 @pytest.mark.parametrize(
     ("exit_", "code", "said"),
     [
-        (Exit(cause="memory", code=3), "TS-R005", "out of memory"),
+        (Exit(cause="memory", code=3, limit="it may have so much"), "TS-R005", "memory limit: it may have so much"),
         (Exit(cause="cpu", signal=24), "TS-R005", "processor time"),
-        (Exit(cause="output"), "TS-R005", "output allowance"),
+        (Exit(cause="output"), "TS-R005", "limit of output"),
         (Exit(cause="signal", signal=9, text="who did that"), "TS-R004", "who did that"),
         (Exit(cause="exit", code=0), "TS-R004", "status 0"),
     ],
@@ -146,6 +146,16 @@ async def test_a_guest_that_dies_ends_its_launch_with_the_cause(exit_: Exit, cod
         assert report.error is not None
         assert said in report.error.message
         assert report.error.hint
+        assert (await engine.resume(report.run)).status == "completed"
+
+
+async def test_a_guest_that_something_took_away_is_no_fault_of_the_script() -> None:
+    lost = Exit(cause="lost", text="it was killed from outside")
+    async with witnessed(driver=PuppetDriver(Acts([Log(nonce="", text="hello")], lost))) as (engine, _):
+        report = await engine.run(SCRIPT)
+        assert (report.status, report.reason) == ("interrupted", "TS-R011")
+        assert report.error is not None
+        assert "killed from outside" in report.error.message
         assert (await engine.resume(report.run)).status == "completed"
 
 

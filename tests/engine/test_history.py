@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,9 +11,13 @@ from tallystick.contract.capability import Effect, Envelope
 from tallystick.contract.errors import StoreCorruptError
 from tallystick.contract.events import (
     AnyEvent,
+    AttemptAnswered,
     AttemptDecided,
     AttemptEnded,
+    AttemptFound,
+    AttemptPriced,
     AttemptStarted,
+    AttemptSubmitted,
     Committed,
     FailureRetried,
     LaunchEnded,
@@ -85,6 +90,22 @@ def decided(number: int, decision: Any) -> AttemptDecided:
     return AttemptDecided(run=RUN, at=5.0, attempt=number, decision=decision, who="me", why="so")
 
 
+def again(number: int, earlier: int, key: str = "") -> AttemptStarted:
+    return msgspec.structs.replace(started(number), resends=earlier, effect_key=key or f"k{earlier}")
+
+
+def found(number: int, outcome: Any, cost: int | None = 5) -> AttemptFound:
+    return AttemptFound(run=RUN, at=5.0, attempt=number, outcome=outcome, cost=cost)
+
+
+def priced(number: int, cost: int) -> AttemptPriced:
+    return AttemptPriced(run=RUN, at=6.0, attempt=number, cost=cost, who="me", why="so")
+
+
+def answered(number: int, cost: int | None) -> AttemptAnswered:
+    return AttemptAnswered(run=RUN, at=2.5, attempt=number, raw=Stored(inline="raw"), cost=cost)
+
+
 def race(winner: int) -> RaceDecided:
     return RaceDecided(run=RUN, at=1.0, launch=1, revision=0, identity=HERE, fingerprint="f", width=2, winner=winner)
 
@@ -95,7 +116,7 @@ IMPOSSIBLE: dict[str, tuple[list[AnyEvent], str]] = {
     "a revision twice": ([revised(0), revised(0)], "revision 0 is out of order"),
     "a launch left out": ([launched(2)], "launch 2 is out of order"),
     "a launch twice": ([launched(1), launched(1)], "launch 1 is out of order"),
-    "an end without a launch": ([over(1)], "launch 1 ends without having started"),
+    "an end without a launch": ([over(1)], "launch 1 goes on or ends without having started"),
     "a launch that ends twice": ([launched(1), over(1), over(1)], "launch 1 ends"),
     "an attempt twice": ([started(1), started(1)], "attempt 1 starts twice"),
     "an end without an attempt": ([ended(1, "failed")], "attempt 1 is not in the journal"),
@@ -132,6 +153,17 @@ IMPOSSIBLE: dict[str, tuple[list[AnyEvent], str]] = {
         [started(1), ended(1, "failed"), FailureRetried(run=RUN, at=1.0, attempt=1, who="me")],
         "attempt 1 is retried",
     ),
+    "a record of one that was sent again": (
+        [started(1), ended(1, "unknown"), again(2, 1), committed(1)],
+        "has a record and is resent",
+    ),
+    "another key for the same call": ([started(1), ended(1, "unknown"), again(2, 1, "k9")], "that is held"),
+    "a failed call sent again": ([started(1), ended(1, "failed"), again(2, 1)], "which is another call"),
+    "one sent again that never was": ([again(2, 1)], "which is another call"),
+    "a look-up of one in flight": ([started(1), found(1, "failed")], "looked up while in_flight"),
+    "a look-up of a failed one": ([started(1), ended(1, "failed"), found(1, "failed")], "looked up while failed"),
+    "a price beside the provider's": ([started(1), committed(1), priced(1, 3)], "was given a price and has one"),
+    "a price before an end": ([started(1), ended(1, "unknown"), priced(1, 3)], "was given a price and has one"),
     "two winners": ([race(0), race(1)], "two winners"),
 }
 
@@ -160,6 +192,15 @@ def test_what_could_not_have_happened_is_refused(story: str) -> None:
         ([ended(1, "unknown", 3), decided(1, "abandon")], "abandoned", 3, 0, 0),
         ([ended(1, "unusable", 9), decided(1, "abandon")], "abandoned", 9, 0, 0),
         ([ended(1, "unknown"), decided(1, "commit"), committed(1)], "committed", 7, 0, 0),
+        ([ended(1, "unknown"), found(1, "failed")], "failed", 5, 0, 0),
+        ([ended(1, "unknown"), found(1, "unusable", None)], "unusable", 0, 20, 1),
+        ([ended(1, "unknown"), found(1, "committed"), committed(1)], "committed", 7, 0, 0),
+        ([answered(1, 4), ended(1, "unknown")], "unresolved", 4, 0, 0),
+        ([ended(1, "unknown"), answered(1, 4)], "unresolved", 4, 0, 0),
+        ([committed(1, cost=None), priced(1, 3)], "committed", 3, 0, 0),
+        ([committed(1, cost=None), priced(1, 3), priced(1, 4)], "committed", 4, 0, 0),
+        ([ended(1, "failed", None), priced(1, 0)], "failed", 0, 0, 0),
+        ([ended(1, "unknown"), decided(1, "abandon"), priced(1, 0)], "abandoned", 0, 0, 0),
     ],
 )
 def test_an_attempt_has_one_state_and_one_price(
@@ -169,6 +210,20 @@ def test_an_attempt_has_one_state_and_one_price(
     assert history.attempts[1].state == state
     assert (history.spent, history.held, history.unpriced) == (spent, held, unpriced)
     assert history.held_in_flight == (20 if state == "in_flight" else 0)
+
+
+def test_an_attempt_that_sends_another_again_answers_for_both() -> None:
+    lost: list[AnyEvent] = [started(1), AttemptSubmitted(run=RUN, at=2.0, attempt=1, job="j"), ended(1, "unknown")]
+    history = History.fold(RUN, [*lost, again(2, 1)])
+    assert [(each.state, each.cost, each.job) for each in history.attempts.values()] == [
+        ("resent", 0, "j"),
+        ("in_flight", None, None),
+    ]
+    assert (history.held, history.held_in_flight, history.unpriced, history.unresolved) == (0, 20, 0, [])
+    history.apply(ended(2, "unknown"))
+    assert [each.started.attempt for each in history.unresolved] == [2]
+    history.apply(committed(2))
+    assert (history.spent, history.held, history.unpriced) == (7, 0, 0)
 
 
 def test_an_unknown_read_only_outcome_is_not_held() -> None:

@@ -4,67 +4,23 @@ import pytest
 
 from engine_support import House
 from engine_witness import Witness, assert_diverges, assert_standing, witnessed
+from tallystick.bench.paper.cases import (
+    LOOP,
+    LOOP_ARGS,
+    LOOP_REPAIRED,
+    SCOUT,
+    SCOUT_CAUSE_REPAIRED,
+    SCOUT_MOVED_TO_HELPER,
+    SEQUENCE,
+    SEQUENCE_ARGS,
+    SEQUENCE_ARGS_REPAIRED,
+    SEQUENCE_EDITED,
+    SEQUENCE_SUPERSEDED,
+    SHOTS,
+)
 from tallystick.contract.errors import GateStoppedError
 from tallystick.sandbox.memory import MemoryDriver, MemorySandbox
 from tallystick.sandbox.protocol import Limits
-
-SCOUT = """
-async def orchestrate(ctx, args):
-    async def gen(s):
-        return await ctx.run("image.generate", {"prompt": s})
-
-    return await ctx.parallel([gen(s) for s in args["scout_shots"][:4]])
-"""
-SCOUT_CAUSE_REPAIRED = """
-async def orchestrate(ctx, args):
-    async def gen(s):
-        if "refused" in s:
-            s = s.replace("refused", "plain")
-        return await ctx.run("image.generate", {"prompt": s})
-
-    return await ctx.parallel([gen(s) for s in args["scout_shots"][:4]])
-"""
-SCOUT_MOVED_TO_HELPER = """
-async def gen_one(ctx, s):
-    return await ctx.run("image.generate", {"prompt": s})
-
-
-async def orchestrate(ctx, args):
-    return await ctx.parallel([gen_one(ctx, s) for s in args["scout_shots"][:4]])
-"""
-SHOTS = {"scout_shots": ["harbour", "refused pier", "crane", "ferry"]}
-
-LOOP = """
-async def orchestrate(ctx, args):
-    kept = []
-    for shot in args["shots"][:2]:
-        image = await ctx.run("image.generate", {"prompt": shot})
-        review = await ctx.run("review.visual", {"image": image["images"][0], "criteria": shot})
-        kept.append(review["score"])
-    return kept
-"""
-LOOP_REPAIRED = """
-async def orchestrate(ctx, args):
-    kept = []
-    for shot in args["shots"][:2]:
-        if not shot:
-            continue
-        image = await ctx.run("image.generate", {"prompt": shot})
-        review = await ctx.run("review.visual", {"image": image["images"][0], "criteria": shot})
-        kept.append(round(review["score"], 1))
-    return kept
-"""
-SEQUENCE = """
-OPENING = "a kiln"
-
-
-async def orchestrate(ctx, args):
-    first = await ctx.run("image.generate", {"prompt": OPENING})
-    rest = []
-    for shot in args["shots"][:3]:
-        rest.append(await ctx.run("image.generate", {"prompt": shot}))
-    return [first, *rest]
-"""
 
 
 class CountingDriver(MemoryDriver):
@@ -130,10 +86,9 @@ async def test_a425_a_relocation_is_stopped_as_removed_before_a_sandbox_starts()
     [("5698a", "image.generate", 2, 2), ("5698b", "review.visual", 3, 1)],
 )
 async def test_5698_a_loop_replays_its_first_iteration(case: str, capability: str, committed: int, new: int) -> None:
-    args = {"shots": ["dawn", "dusk"]}
     async with witnessed() as (engine, witness):
         witness.fail(capability, 2, "unavailable", case)
-        failed = await engine.run(LOOP, args)
+        failed = await engine.run(LOOP, LOOP_ARGS)
         assert (failed.status, failed.calls.executed, witness.count()) == ("failed", committed, committed + 1)
 
         repaired = await engine.resume(failed.run, LOOP_REPAIRED)
@@ -145,14 +100,14 @@ async def test_5698_a_loop_replays_its_first_iteration(case: str, capability: st
         assert len(history.records) == 4
         await assert_standing(engine, failed.run)
 
-        assert await full_rerun(engine, witness, LOOP_REPAIRED, args) == 4
+        assert await full_rerun(engine, witness, LOOP_REPAIRED, LOOP_ARGS) == 4
 
 
 async def test_e5_a_sequential_tail_repair_makes_five_attempts_for_four_pictures() -> None:
     async with witnessed() as (engine, witness):
         witness.fail("image.generate", 4, "invalid_request", "400")
-        failed = await engine.run(SEQUENCE, {"shots": ["clay", "wheel", "glaze"]})
-        repaired = await engine.resume(failed.run, args={"shots": ["clay", "wheel", "slip"]})
+        failed = await engine.run(SEQUENCE, SEQUENCE_ARGS)
+        repaired = await engine.resume(failed.run, args=SEQUENCE_ARGS_REPAIRED)
         assert (repaired.status, repaired.calls.replayed, repaired.calls.executed) == ("completed", 3, 1)
         assert (witness.count(), len((await engine.history(failed.run)).records)) == (5, 4)
         await assert_standing(engine, failed.run)
@@ -161,25 +116,18 @@ async def test_e5_a_sequential_tail_repair_makes_five_attempts_for_four_pictures
 async def test_s1_a_committed_payload_that_was_edited_is_stopped_by_its_digest() -> None:
     async with witnessed() as (engine, witness):
         witness.fail("image.generate", 4, "invalid_request", "400")
-        failed = await engine.run(SEQUENCE, {"shots": ["clay", "wheel", "glaze"]})
+        failed = await engine.run(SEQUENCE, SEQUENCE_ARGS)
 
-        edited = SEQUENCE.replace('"a kiln"', '"a kiln at night"')
-        await assert_diverges(engine, failed.run, edited, "payload.prompt: 'a kiln' -> 'a kiln at night'")
+        await assert_diverges(engine, failed.run, SEQUENCE_EDITED, "payload.prompt: 'a kiln' -> 'a kiln at night'")
         assert witness.count() == 4
         await assert_standing(engine, failed.run)
 
 
 async def test_s1_a_committed_result_is_superseded_by_an_appended_call() -> None:
-    superseded = SEQUENCE.replace(
-        "    return [first, *rest]",
-        """\
-    night = await ctx.run("image.generate", {"prompt": "a kiln at night"})
-    return [night, *rest]""",
-    )
     async with witnessed() as (engine, witness):
         witness.fail("image.generate", 4, "invalid_request", "400")
-        failed = await engine.run(SEQUENCE, {"shots": ["clay", "wheel", "glaze"]})
-        repaired = await engine.resume(failed.run, superseded)
+        failed = await engine.run(SEQUENCE, SEQUENCE_ARGS)
+        repaired = await engine.resume(failed.run, SEQUENCE_SUPERSEDED)
         assert (repaired.status, repaired.calls.replayed, repaired.calls.executed) == ("completed", 3, 2)
         assert (repaired.orphans, witness.count()) == ((), 4 + 2)
         await assert_standing(engine, failed.run)

@@ -1,5 +1,7 @@
 """The comparison of identity functions runs, and the structural one has none of the faults of the others."""
 
+from pathlib import Path
+
 import pytest
 
 from tallystick.bench.identities import IDENTITIES, PAPER, TASKS, Probe, main, probe, study
@@ -25,8 +27,8 @@ def test_a_cache_of_payloads_gives_one_picture_to_two_roles() -> None:
     assert probe("payload") == Probe(0, TASKS, TASKS)
 
 
-def test_the_tables_are_printed_beside_the_papers(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main() == 0
+def test_the_tables_are_printed_beside_the_papers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["--out", str(tmp_path), "--disk", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert all(identity in printed for identity in IDENTITIES)
     assert "15 (15)" in printed

@@ -9,37 +9,18 @@ import pytest
 
 from engine_support import House
 from engine_witness import assert_standing, witnessed
+from tallystick.bench.paper.cases import (
+    FANOUT,
+    FANOUT_INSERTED_AHEAD,
+    ONE,
+    RETRY_LOOP,
+    RETRY_LOOP_WIDENED,
+    SHIFTS,
+)
 from tallystick.contract.errors import TallyError
 from tallystick.engine.messages import RunReport
 
-LOOP = """
-async def orchestrate(ctx, args):
-    kept = []
-    for number in range(3):
-        image = await ctx.run("image.generate", {"prompt": "a logo"})
-        kept.append(image["images"][0]["$artifact"])
-    return kept
-"""
-WIDENED = LOOP.replace("range(3)", "range(6)")
-NUMBERED = LOOP.replace('{"prompt": "a logo"}', '{"prompt": f"a logo {number}"}')
-
-FANOUT = """
-SHOTS = ["harbour", "pier", "crane"]
-
-
-async def orchestrate(ctx, args):
-    async def shot(prompt):
-        image = await ctx.run("image.generate", {"prompt": prompt})
-        return image["images"][0]["$artifact"]
-
-    return await ctx.parallel([shot(prompt) for prompt in SHOTS])
-"""
-EQUAL = FANOUT.replace('["harbour", "pier", "crane"]', '["harbour", "harbour", "crane"]')
-SEQUENCE = """
-async def orchestrate(ctx, args):
-    image = await ctx.run("image.generate", {"prompt": "a kiln"})
-    return image["images"][0]["$artifact"]
-"""
+SEQUENCE, LOOP, WIDENED = ONE, RETRY_LOOP, RETRY_LOOP_WIDENED
 DAG = """
 async def orchestrate(ctx, args):
     async def draw(deps):
@@ -135,8 +116,7 @@ async def test_a_branch_inserted_for_a_new_result_diverges_after_that_one_execut
 async def test_a_branch_inserted_ahead_of_committed_ones_diverges_before_any_execution(preflight: bool) -> None:
     async with witnessed() as (engine, _):
         run = await committed(engine, FANOUT)
-        inserted = FANOUT.replace('"harbour", ', '"ferry", "harbour", ')
-        assert await resumed(engine, run, inserted, preflight=preflight) == Ended("TS-D001", 0)
+        assert await resumed(engine, run, FANOUT_INSERTED_AHEAD, preflight=preflight) == Ended("TS-D001", 0)
         await assert_standing(engine, run)
 
 
@@ -149,27 +129,7 @@ class Row(NamedTuple):
 
 
 TABLE_II = {
-    "omega grows, same payload": Row(LOOP, LOOP.replace("range(3)", "range(4)"), Ended("TS-P005", 0)),
-    "omega grows, new payload": Row(NUMBERED, NUMBERED.replace("range(3)", "range(5)"), Ended(None, 2)),
-    "pi shifts, other payload": Row(
-        FANOUT, FANOUT.replace('["harbour", "pier",', '["pier", "harbour",'), Ended("TS-D001", 0)
-    ),
-    "pi shifts, same payload": Row(
-        EQUAL, EQUAL.replace("for prompt in SHOTS", "for prompt in [SHOTS[1], SHOTS[0], SHOTS[2]]"), Ended(None, 0)
-    ),
-    "new callsite": Row(
-        SEQUENCE,
-        SEQUENCE.replace(
-            "    return", '    await ctx.run("image.generate", {"prompt": "a kiln at night"})\n    return'
-        ),
-        Ended(None, 1),
-    ),
-    # The residual row, a duplicate insertion: the inserted call replays, the original is new. A twin or a shift.
-    "equal call ahead in the block": Row(
-        SEQUENCE,
-        SEQUENCE.replace("    image =", '    await ctx.run("image.generate", {"prompt": "a kiln"})\n    image ='),
-        Ended("TS-P005", 0),
-    ),
+    **{name: Row(each.script, each.candidate, Ended(each.code, each.hits)) for name, each in SHIFTS.items()},
     "equal call in another function": Row(
         SEQUENCE,
         f"{SEQUENCE.replace('    return', '    await again(ctx)' + chr(10) + '    return')}\n\n"
@@ -198,7 +158,7 @@ async def test_a_shift_ends_as_its_row_of_the_table_says(row: Row, preflight: bo
 @pytest.mark.parametrize(
     ("name", "paid"),
     [
-        ("equal call ahead in the block", "orchestrate/#1 [] 0"),
+        ("duplicate insertion", "orchestrate/#1 [] 0"),
         ("equal branch behind", "orchestrate.shot/#1 [0] 0"),
         ("fanout turned into a loop", "orchestrate.shot/#1 [0] 0"),
     ],

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from http_support import Rigs
+from litellm_support import LitellmRigs
 from upstream_server import Upstream, running
 
 
@@ -17,5 +18,12 @@ async def upstream() -> AsyncIterator[Upstream]:
 @pytest.fixture
 async def rig() -> AsyncIterator[Rigs]:
     rigs = Rigs()
+    yield rigs
+    await rigs.close()
+
+
+@pytest.fixture
+async def litellm_rig() -> AsyncIterator[LitellmRigs]:
+    rigs = LitellmRigs()
     yield rigs
     await rigs.close()

@@ -93,6 +93,7 @@ def test_a_node_behind_a_tolerated_failure_gets_the_failed_value() -> None:
         ("[1]", "TypeError", "{name: ([dependency, ...], function)}, not a list"),
         ("{1: ([], f)}", "TypeError", "1 is no node name"),
         ("{'': ([], f)}", "TypeError", "'' is no node name"),
+        ("{'orchestrate/race1:0:0': ([], f)}", "TypeError", "is what the branch of a race is called"),
         ("{'a': f}", "TypeError", "node 'a' must be a pair"),
         ("{'a': ([], 3)}", "TypeError", "node 'a' must be a pair"),
         ("{'a': ('b', f)}", "TypeError", "the dependencies of node 'a' must be a list"),

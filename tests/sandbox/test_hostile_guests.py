@@ -4,9 +4,9 @@ import os
 import signal
 
 import anyio
-import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from sandbox_support import guests
 from tallystick.sandbox import locked
 from tallystick.sandbox.conformance import NONCE, guest, start
 from tallystick.sandbox.frames import Call, Done, FrameError, Reply
@@ -207,14 +207,14 @@ async def test_a_guest_that_does_not_start_as_agreed_is_not_used(code: str, text
     with pytest.raises(SandboxError) as refused:
         await driver.open(Limits(), NONCE)
     assert text in str(refused.value)
-    assert psutil.Process().children() == []
+    assert guests() == []
 
 
 async def test_a_guest_that_stays_silent_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locked, "_START_SECONDS", 0)
     with pytest.raises(SandboxError, match=r"no sign of life within 0 s\. It ended by killed"):
         await hostile(f"{SPEAK}for_ever()").open(Limits(), NONCE)
-    assert psutil.Process().children() == []
+    assert guests() == []
 
 
 async def test_a_start_that_is_given_up_leaves_nothing_behind() -> None:
@@ -222,6 +222,6 @@ async def test_a_start_that_is_given_up_leaves_nothing_behind() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(driver.open, Limits(), NONCE)
         await anyio.wait_all_tasks_blocked()
-        assert len(psutil.Process().children()) == 1
+        assert len(guests()) == 1
         group.cancel_scope.cancel()
-    assert psutil.Process().children() == []
+    assert guests() == []

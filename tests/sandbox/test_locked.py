@@ -7,9 +7,9 @@ import sys
 import textwrap
 
 import anyio
-import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
+from sandbox_support import guests
 from tallystick.sandbox.conformance import ENDLESS, NONCE, guest, play, start
 from tallystick.sandbox.frames import Done, FrameError
 from tallystick.sandbox.guest.process import EXIT_CRASH, EXIT_MEMORY
@@ -96,7 +96,7 @@ async def test_a_kernel_without_process_descriptors_says_so(monkeypatch: pytest.
     monkeypatch.setattr(os, "pidfd_open", missing)
     with pytest.raises(SandboxError, match="not implemented; the locked sandbox needs Linux"):
         await LockedDriver().open(Limits(), NONCE)
-    assert psutil.Process().children() == []
+    assert guests() == []
     assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208 - names are enough
 
 
@@ -112,7 +112,7 @@ async def test_descriptors_and_processes_are_given_back() -> None:
     with pytest.raises(SandboxError):
         await LockedDriver(guest=NO_LANDLOCK).open(Limits(), NONCE)
     assert len(os.listdir("/proc/self/fd")) == len(before)  # noqa: PTH208 - names are enough
-    assert psutil.Process().children() == []
+    assert guests() == []
 
 
 async def test_several_guests_run_side_by_side() -> None:

@@ -150,8 +150,8 @@ def test_a_payload_that_cannot_be_sent_is_an_invalid_request_and_consumes_nothin
         ('ctx.run("a" * 300, 1, _site="s")', "TypeError", "the name of a capability"),
         ('ctx.run("a", 1, take=7, _site="s")', "CapabilityError", "take is a short text that names a sample, not 7"),
         ('ctx.run("a", 1, take="x" * 300, _site="s")', "CapabilityError", "take is a short text"),
-        ('ctx.run("a", ctx.run("b", 1, _site="s"), _site="s")', "CapabilityError", "payload is a Invocation; await it"),
-        ('ctx.run("a", ctx.parallel([]), _site="s")', "CapabilityError", "payload is a Fanout; await it first"),
+        ('ctx.run("a", ctx.run("b", 1, _site="s"), _site="s")', "CapabilityError", "payload is a Request; await it"),
+        ('ctx.run("a", ctx.parallel([]), _site="s")', "CapabilityError", "payload is a Request; await it first"),
     ],
 )
 def test_a_call_that_is_made_wrongly_says_how(call: str, kind: str, text: str) -> None:

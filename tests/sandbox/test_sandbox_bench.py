@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tallystick.bench import sandbox as bench
@@ -26,10 +28,10 @@ def test_the_budget_is_about_a_warm_start_and_a_call() -> None:
 
 
 def test_it_prints_a_line_for_each_question(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///surely/not/there")  # the locked driver alone
-    bench.main()
+    bench.main(["--out", str(tmp_path), "--disk", str(tmp_path)])
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["locked"]
     assert len(lines) == 7

@@ -4,6 +4,7 @@ import pytest
 
 from sandbox_support import NONCE, Play, failing, played, script
 from tallystick.sandbox.frames import (
+    HEAD,
     MAX_LOG,
     MAX_NAME,
     MAX_TEXT,
@@ -18,6 +19,8 @@ from tallystick.sandbox.frames import (
     Sync,
     Synced,
     ToGuest,
+    decode_to_host,
+    pack,
 )
 from tallystick.sandbox.guest.core import Guest
 from tallystick.sandbox.guest.log import MAX_TOTAL
@@ -139,6 +142,45 @@ def test_a_failure_that_the_script_raises_itself_is_like_any_other() -> None:
     assert (play.crash.text, play.crash.capability_error) == ("unusable: not what I wanted", None)
 
 
+@pytest.mark.parametrize("value", ["-1", "1 << 31", "'3'", "True", "None", "[1]", "1.5", "'x' * 100_000", r"'\ud800'"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        "CapabilityError(VALUE, VALUE)",
+        "CapabilityError(VALUE)",
+        "CapabilityError(kind=VALUE)",
+        "CapabilityError('unusable', 'x', VALUE)",
+        "SyntaxError('x', ('<script>', VALUE, VALUE, VALUE))",
+        "forged(VALUE)",
+    ],
+)
+def test_an_error_of_odd_parts_ends_a_script_like_any_other(error: str, value: str) -> None:
+    forged = (
+        'def forged(value):\n    error = CapabilityError("unusable", "x")\n    error.call_id = value\n    return error'
+    )
+    crash = played(f"raise {error.replace('VALUE', value)}", forged).crash
+    assert decode_to_host(pack(crash)[HEAD.size :]) == crash
+    assert crash.phase == "run"
+    assert crash.capability_error is None
+
+
+def test_what_is_awaited_shows_nothing_of_what_it_was_made_with() -> None:
+    body = """
+    call = ctx.run("a", {"prompt": "x"}, _site="s")
+    for name in ("payload", "site", "capability", "take", "nodes", "branches", "tolerate"):
+        assert not hasattr(call, name)
+        assert not hasattr(ctx.parallel([]), name)
+    try:
+        call.payload = {"prompt": "y"}
+    except AttributeError as error:
+        print(error)
+    return await call
+    """
+    play = played(body)
+    assert play.result == {"prompt": "x"}
+    assert "payload" in play.logs[0]
+
+
 def test_endless_recursion_and_vast_messages_are_bounded() -> None:
     deep = played("def f(n): return f(n + 1)\n    f(0)").crash
     assert deep.kind == "RecursionError"
@@ -191,8 +233,9 @@ def test_prints_are_lines_of_the_log() -> None:
     print("x", file=None, flush=True)
     ctx.log({"k": 1})
     ctx.log("bad \ud800 text")
+    print("as", "bad", sep="\ud800", end="\udfff")
     """
-    assert played(body).logs == ["a-1-[None]", "", "no newline", "x", "{'k': 1}", "bad ? text"]
+    assert played(body).logs == ["a-1-[None]", "", "no newline", "x", "{'k': 1}", "bad ? text", "as?bad?"]
 
 
 def test_a_line_and_a_log_are_cut_off_at_their_limits() -> None:

@@ -1,7 +1,7 @@
 """What does `tally --help` cost, against a bare typer app with as many commands?
 
 Each program is started in turn in a process of its own, with its bytecode cached; what counts is the processor time
-of the fastest starts, since everything slower is the machine's doing. ``python -m tallystick.bench.help`` prints it.
+of the fastest starts, since everything slower is the machine's doing.
 """
 
 import os
@@ -9,6 +9,8 @@ import resource
 import subprocess
 import sys
 from typing import NamedTuple
+
+from tallystick.bench.frame import Bench, Findings, Options, Table
 
 BUDGET = 1.3
 ROUNDS = 25
@@ -53,16 +55,15 @@ def measure(rounds: int = ROUNDS) -> Cost:
     return Cost(ours, others, commands)
 
 
-def main() -> int:
-    """Print the figures; exit with 1 above the budget."""
+def _findings(_: Options) -> Findings:
     cost = measure()
-    for name, figure in (
+    rows = (
         ("tally --help", f"{cost.tally:.1f} ms of processor time"),
         (f"bare typer, {cost.commands} commands", f"{cost.bare:.1f} ms"),
         ("ratio", f"{cost.ratio:.2f} (budget {BUDGET})"),
-    ):
-        print(f"{name:<26} {figure}")
-    return int(cost.ratio > BUDGET)
+    )
+    over = (f"tally --help costs {cost.ratio:.2f} bare starts, and may cost {BUDGET}",) if cost.ratio > BUDGET else ()
+    return Findings((Table(("", ""), rows),), {**cost._asdict(), "ratio": cost.ratio, "budget": BUDGET}, over)
 
 
 def _start(program: str) -> tuple[float, str]:
@@ -74,6 +75,8 @@ def _start(program: str) -> tuple[float, str]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000, done.stdout
 
+
+main = Bench("help", __doc__, _findings).main
 
 if __name__ == "__main__":
     sys.exit(main())

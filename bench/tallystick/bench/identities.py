@@ -5,7 +5,7 @@ with its gate, the payload (capability and digest), the ordinal of arrival, and 
 the episodes of the paper (*Call-Level Revision Contracts for LLM-Authored Workflows*, Tables III and VI): two fanouts
 of four pictures whose second call fails, one repaired in its cause, one moved into a helper; and a loop of picture
 and review that fails at its third and at its fourth call. In the repair's launch the second and the third branch of a
-fanout arrive in the other order, as parallel branches do. ``python -m tallystick.bench.identities`` prints both tables.
+fanout arrive in the other order, as parallel branches do.
 
 Where the figures differ from the paper's, whose scripts are not published:
 
@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
+from tallystick.bench.frame import Bench, Findings, Options, Table
 from tallystick.contract.gate import FrozenSite, freeze, gate
 from tallystick.contract.payload import digest
 from tallystick.contract.script import Script, read_script
@@ -273,22 +274,41 @@ def probe(identity: str) -> Probe:
     return Probe(sum(pictures == 2 for pictures in right), sum(pictures >= 1 for pictures in right), executed)  # noqa: PLR2004 - two roles
 
 
-def main() -> int:
-    """Print both tables; exit with 1 where the structural identity has a fault of the others."""
-    print(f"{'identity':<12}" + "".join(f"{name:>18}" for name in Figures._fields) + "   (the paper's)")
-    for identity in IDENTITIES:
-        pairs = zip(study(identity), PAPER[identity], strict=True)
-        print(f"{identity:<12}" + "".join(f"{ours:>12} ({theirs:>2}) " for ours, theirs in pairs))
-    print(f"\n{'payload twice':<12}{'two roles':>16}{'one role':>16}{'executions for one role':>28}")
-    for identity in ("structural", "payload"):
-        found = probe(identity)
-        print(
-            f"{identity:<12}{found.two_roles:>10} of {TASKS}{found.one_role:>10} of {TASKS}"
-            f"{found.executed_for_one_role:>24}"
+def _findings(_: Options) -> Findings:
+    """Both tables; missed is what the structural identity has of the faults of the others."""
+    studies = {identity: study(identity) for identity in IDENTITIES}
+    pairs = {identity: zip(found, PAPER[identity], strict=True) for identity, found in studies.items()}
+    counted = Table(
+        ("identity (the paper's)", *Figures._fields),
+        tuple((identity, *(f"{ours} ({theirs})" for ours, theirs in both)) for identity, both in pairs.items()),
+    )
+    probes = {identity: probe(identity) for identity in ("structural", "payload")}
+    twice = Table(
+        ("payload twice", "two roles", "one role", "executions for one role"),
+        tuple(
+            (identity, f"{found.two_roles} of {TASKS}", f"{found.one_role} of {TASKS}", str(found[2]))
+            for identity, found in probes.items()
+        ),
+    )
+    ours = studies["structural"]
+    faults = [
+        said
+        for said, fault in (
+            ("the structural identity paid a call twice", ours.duplicates),
+            ("the structural identity served a record of another callsite", ours.wrong),
+            ("the structural identity gave two roles one picture", probes["structural"].two_roles < TASKS),
         )
-    ours = study("structural")
-    return int(ours.duplicates + ours.wrong > 0 or probe("structural").two_roles < TASKS)
+        if fault
+    ]
+    figures = {
+        "studies": {identity: found._asdict() for identity, found in studies.items()},
+        "paper": {identity: told._asdict() for identity, told in PAPER.items()},
+        "probes": {identity: found._asdict() for identity, found in probes.items()},
+    }
+    return Findings((counted, twice), figures, tuple(faults))
 
+
+main = Bench("identities", __doc__, _findings).main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,7 @@
 """What does a sandbox cost: to start, to call out of, to pass a large payload through?
 
 Every driver that this machine has: ``locked``, and ``docker`` where an engine answers. Medians, in one process, one
-guest at a time; ``python -m tallystick.bench.sandbox`` prints them.
+guest at a time.
 """
 
 import statistics
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from tallystick.bench.frame import Bench, Findings, Options, Table, note
 from tallystick.sandbox.docker.discovery import available
 from tallystick.sandbox.frames import MAX_PAYLOAD, WINDOW, Call, Done, Reply, Start
 from tallystick.sandbox.locked import LockedDriver
@@ -102,7 +103,7 @@ async def drivers() -> AsyncIterator[list[Driver]]:
             from tallystick.sandbox.docker.pin import PinFile
 
             pin_file = PinFile(Path(folder, "image.json"))
-            found.append(DockerDriver(store="bench", image=pin_file, progress=_tell))
+            found.append(DockerDriver(store="bench", image=pin_file, progress=note))
         try:
             yield found
         finally:
@@ -110,8 +111,7 @@ async def drivers() -> AsyncIterator[list[Driver]]:
                 await driver.close()
 
 
-def main() -> int:
-    """Print a table; exit with 1 where a driver is over a budget."""
+def _findings(_: Options) -> Findings:
     figures = anyio.run(_measure_all)
     rows: tuple[tuple[str, str, Callable[[Figures], str]], ...] = (
         ("cold start", "ms", lambda each: f"{each.cold:.1f}"),
@@ -121,10 +121,12 @@ def main() -> int:
         (f"{FLIGHT} calls in flight", "calls/s", lambda each: f"{each.in_flight:,.0f}"),
         ("1 MiB there and back", "ms", lambda each: f"{each.large:.1f}"),
     )
-    print(f"{'':<42}{'':<9}" + "".join(f"{each.driver:>10}" for each in figures))
-    for name, unit, shown in rows:
-        print(f"{name:<42}{unit:<9}" + "".join(f"{shown(each):>10}" for each in figures))
-    return int(not all(each.within_budget for each in figures))
+    table = Table(
+        ("", "", *(each.driver for each in figures)),
+        tuple((name, unit, *(shown(each) for each in figures)) for name, unit, shown in rows),
+    )
+    over = tuple(f"{each.driver} is over a budget" for each in figures if not each.within_budget)
+    return Findings((table,), [each._asdict() for each in figures], over)
 
 
 async def _measure_all() -> list[Figures]:
@@ -165,9 +167,7 @@ def _median_ms(seconds: list[float]) -> float:
     return statistics.median(seconds) * 1000
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr)
-
+main = Bench("sandbox", __doc__, _findings).main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -97,6 +97,11 @@ def committed_source(client: Client, run: str) -> NamedSource:
     return NamedSource(f"revision {found.revision}", found.source)
 
 
+def own_args(client: Client, run: str) -> Any:
+    """Return the args of a run's latest accepted revision; errors as ``Client.get``."""
+    return client.get(run_path(run, "source"), Source).args
+
+
 def note_other_args(client: Client, run: str, args: Any, plan: PlanReport) -> None:
     """Say of a plan with divergences that its args are not those which the records were made with, if they are not."""
     if not plan.diverge or args is msgspec.UNSET or client.get(run_path(run, "source"), Source).args == args:

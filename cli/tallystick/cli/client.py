@@ -18,6 +18,7 @@ import msgspec
 
 from tallystick.contract.errors import DaemonError, TallyError
 from tallystick.engine.messages import ErrorBody, exit_code_of
+from tallystick.engine.money_messages import FileReference
 
 T = TypeVar("T")
 
@@ -80,6 +81,11 @@ class Client:
         with self._exchange("GET", f"/v1/files/{quote(sha256, safe='')}", None, ANSWER_TIMEOUT) as response:
             return response.read()
 
+    def put_file(self, data: bytes, media_type: str | None = None) -> FileReference:
+        """Have a file kept by its content, and return how payloads refer to it; errors as ``get``."""
+        path = "/v1/files" + ("?" + urlencode({"media_type": media_type}) if media_type is not None else "")
+        return self._decoded("POST", path, FileReference, data, ANSWER_TIMEOUT)
+
     @contextmanager
     def lines(self, path: str) -> Iterator[Iterator[str]]:
         """Open a stream and yield an iterator over its lines, without their ends; errors as ``get``."""
@@ -102,8 +108,9 @@ class Client:
         connection = http.client.HTTPConnection("tally")
         try:
             connection.sock = _connect(self.path, timeout)
-            content = None if body is None else msgspec.json.encode(body)
-            connection.request(method, path, content, {"Content-Type": "application/json", "Connection": "close"})
+            content = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+            kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+            connection.request(method, path, content, {"Content-Type": kind, "Connection": "close"})
             response = connection.getresponse()
             if response.status >= http.client.BAD_REQUEST:
                 raise _refusal(response)

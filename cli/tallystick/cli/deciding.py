@@ -14,15 +14,16 @@ from tallystick.contract.errors import UsageError
 from tallystick.engine.messages import AttemptReport, ReconcileRequest, RunReport
 
 
-def require_decision(result: Path | None, why: str, *, abandon: bool) -> None:
+def require_decision(result: Path | None, cost: str | None, why: str, *, abandon: bool, reprocess: bool) -> None:
     """Refuse what is no decision.
 
     Raises:
-        UsageError: neither or both of result and abandonment, or an abandonment without a reason.
+        UsageError: none or several of result, abandonment, reprocessing and price, or an abandonment without a reason.
     """
-    if abandon == (result is not None):
+    ways = (abandon, reprocess, result is not None)
+    if sum(ways) > 1 or not (any(ways) or cost is not None):
         raise UsageError(
-            "say what became of the attempt: either --result FILE or --abandon",
+            "say what became of the attempt: --result FILE, --abandon or --reprocess; or --cost alone, what it cost",
             hint="ask the provider first; an abandoned call may be paid twice",
         )
     if abandon and not why.strip():

@@ -1,10 +1,13 @@
-"""A run's artifacts as files: named by the call that made them, and never over another file."""
+"""A run's artifacts as files: named by the call that made them, and never over another file; and files brought in."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
+from tallystick.cli.client import run_path
+from tallystick.cli.terminal import count as many
+from tallystick.cli.terminal import note, say, say_json
 from tallystick.contract.errors import UsageError
 from tallystick.engine.messages import Artifact
 
@@ -81,3 +84,40 @@ def _put(path: Path, data: bytes) -> bool:
     except FileExistsError:
         return path.is_file() and path.stat().st_size == len(data) and path.read_bytes() == data
     return True
+
+
+def list_or_write(run: str, folder: Path | None, *, as_json: bool) -> int:
+    """Show the artifacts of a run, or write them into a folder; return the exit status."""
+    from tallystick.cli import reports, spawn
+
+    client = spawn.connect()
+    found = client.get(run_path(run, "artifacts"), tuple[Artifact, ...])
+    files = [] if folder is None else export(found, folder, client.file)
+    if as_json:
+        say_json({"artifacts": found, "files": [str(path) for path in files]})
+    elif not found:
+        note("no artifacts: no committed call of this run has made a file")
+    elif folder is None:
+        say(reports.artifacts(found))
+        note(f"`tally artifacts {run} --export DIR` writes them out")
+    else:
+        for path in files:
+            say(str(path))
+        note(f"{many(len(files), 'file')} in {folder}")
+    return 0
+
+
+def bring_in(files: Iterable[Path], media_type: str | None, *, as_json: bool) -> int:
+    """Have files kept, and show how payloads refer to them; return the exit status."""
+    from tallystick.cli import arguments, spawn
+
+    read = [(path, arguments.read_file(path)) for path in files]
+    client = spawn.connect()
+    added = [(path, client.put_file(data, media_type)) for path, data in read]
+    if as_json:
+        say_json({"files": [reference for _, reference in added]})
+        return 0
+    for path, reference in added:
+        say(arguments.shown(reference))
+        note(f"{path}: kept until `tally gc`, or for good once a run names it: `tally run SCRIPT --args NAME=@{path}`")
+    return 0

@@ -13,6 +13,7 @@ from tallystick.cli import attachments
 from tallystick.contract.capability import OrphanPolicy, RepeatPolicy
 from tallystick.contract.errors import UsageError
 from tallystick.contract.identity import Identity
+from tallystick.engine.authoring.choices import AutoRepair, ModelChoice
 from tallystick.engine.messages import Limits
 
 MAX_SCRIPT_BYTES = 512 * 1024
@@ -123,6 +124,7 @@ def limits(
     envelope: Path | None = None,
     grant: Iterable[str] | None = None,
     budget: str | None = None,
+    budget_tokens: int | None = None,
     concurrency: int | None = None,
     max_calls: int | None = None,
     wall_clock: str | None = None,
@@ -137,6 +139,7 @@ def limits(
     given: dict[str, Any] = {
         "grants": names(grant),
         "budget_usd": None if budget is None else _positive(dollars(budget, "--budget"), "--budget"),
+        "budget_tokens": budget_tokens,
         "concurrency": concurrency,
         "max_calls": max_calls,
         "wall_clock": None if wall_clock is None else _positive(duration(wall_clock, "--wall-clock"), "--wall-clock"),
@@ -145,6 +148,45 @@ def limits(
     }
     base = Limits() if envelope is None else read_envelope(envelope)
     return msgspec.structs.replace(base, **{name: value for name, value in given.items() if value is not None})
+
+
+def require_free(path: Path | None) -> None:
+    """Refuse a file to write that exists, before anything is paid for what is to stand in it.
+
+    Raises:
+        UsageError: it exists.
+    """
+    if path is not None and path.exists():
+        raise UsageError(f"{path} exists, and is not written over; nobody was asked", hint="name another file with -o")
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write a file that does not exist.
+
+    Raises:
+        UsageError: it exists by now, or cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror}", hint="tally show names the run, which keeps the script"
+        ) from None
+
+
+def auto_repair(
+    rewrites: int | None, *, model: str | None, base_url: str | None, provider: str | None
+) -> AutoRepair | None:
+    """Put together how a run is repaired without asking; None when it is not.
+
+    Raises:
+        UsageError: a model is named, and nothing says that it is to repair.
+    """
+    choice = ModelChoice(model, base_url, provider)
+    if rewrites is None and choice != ModelChoice():
+        raise UsageError("--model, --base-url and --provider name who repairs: --auto-repair N says how often at most")
+    return None if rewrites is None else AutoRepair(rewrites, choice)
 
 
 def read_envelope(path: Path) -> Limits:
@@ -161,7 +203,7 @@ def read_envelope(path: Path) -> Limits:
     except (tomllib.TOMLDecodeError, msgspec.DecodeError) as error:
         known = ", ".join(Limits.__struct_fields__)
         raise UsageError(f"{option}: {error}", hint=f"TOML (.toml) or JSON with some of: {known}") from None
-    for name in ("budget_usd", "concurrency", "max_calls", "wall_clock"):
+    for name in ("budget_usd", "budget_tokens", "concurrency", "max_calls", "wall_clock"):
         value = getattr(found, name)
         if value is not None:
             _positive(value, f"{option}: {name}")

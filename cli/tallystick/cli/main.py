@@ -12,13 +12,29 @@ from typing import Annotated
 
 import typer
 
-from tallystick.cli.commands import daemon, demo, judge, launch, look, steer
+from tallystick.cli.commands import (
+    author,
+    bench,
+    budget,
+    config,
+    daemon,
+    demo,
+    judge,
+    launch,
+    look,
+    money,
+    sandbox,
+    steer,
+)
 from tallystick.contract.errors import TallyError, UsageError
 
 FAILED = 1
 USAGE = 2
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+image_app = typer.Typer(rich_markup_mode=None, help="Build the image of the docker sandbox.")
+sandbox_app = typer.Typer(rich_markup_mode=None, help="Try the walls that scripts run behind.")
+config_app = typer.Typer(rich_markup_mode=None, help="Look at the daemon's configuration.")
 daemon_app = typer.Typer(rich_markup_mode=None, help="Start, stop and look at the daemon.")
 
 for command in (
@@ -27,6 +43,8 @@ for command in (
     judge.gate,
     judge.plan,
     launch.resume,
+    author.author,
+    author.repair,
     look.runs,
     look.show,
     steer.watch,
@@ -36,15 +54,28 @@ for command in (
     steer.reconcile,
     steer.retire,
     steer.cancel,
+    money.approve,
+    money.cost,
+    money.gc,
+    budget.budget,
     look.certificate,
     look.capabilities,
     judge.rules,
+    author.skill,
     look.doctor,
     demo.demo,
 ):
     app.command()(command)
+app.command(context_settings=bench.PASSED_ON)(bench.bench)
 for command in (daemon.start, daemon.stop, daemon.status, daemon.logs):
     daemon_app.command()(command)
+image_app.command()(sandbox.build)
+sandbox_app.command()(sandbox.acceptance)
+app.add_typer(image_app, name="image")
+app.add_typer(sandbox_app, name="sandbox")
+config_app.command()(config.check)
+config_app.command()(config.show)
+app.add_typer(config_app, name="config")
 app.add_typer(daemon_app, name="daemon")
 
 

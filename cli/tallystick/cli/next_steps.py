@@ -11,8 +11,11 @@ _LIFTED = {
     "TS-P003": "--max-calls N",
     "TS-P005": "--script REPAIRED.py | --allow-repeat IDENTITY",
     "TS-P007": "--wall-clock TIME",
+    "TS-P009": "--script REPAIRED.py",
+    "TS-P013": "--budget-tokens N",
 }
-_VALUE = re.compile(r"(--grant|--budget) (\w[\w.]*(?:,\w[\w.]*)*)")
+_APPROVAL = "TS-P004"
+_VALUE = re.compile(r"(--grant|--budget-tokens|--budget) (\w[\w.]*(?:,\w[\w.]*)*)")
 _UNPAID = "(committed calls replay, unpaid)"
 
 
@@ -33,6 +36,12 @@ def next_step(report: RunReport) -> str:
 
 def _resume(report: RunReport) -> str:
     command, reason = f"tally resume {report.run}", report.reason or ""
+    if report.status == "draft":
+        return f"{command} (nothing has run yet)"
+    if reason == _APPROVAL:
+        undecided = [call for call in report.waiting if call.decision is None]
+        which = f" '{undecided[0].identity}'" if len(undecided) == 1 else ""
+        return f"tally approve {report.run}{which} {_UNPAID}" if undecided else f"{command} {_UNPAID}"
     if reason.startswith("TS-P"):
         option = _LIFTED.get(reason, "")
         named = _VALUE.search(report.error.hint) if report.error is not None else None

@@ -13,7 +13,13 @@ ScriptOption = Annotated[
     Path | None, typer.Option("--script", metavar="FILE", help="The rewrite, another way to name it.")
 ]
 Args = Annotated[
-    str | None, typer.Option("--args", metavar="JSON|@FILE", help="The script's args: JSON, or @ and a file of it.")
+    list[str] | None,
+    typer.Option(
+        "--args",
+        metavar="JSON|@FILE|NAME=@FILE",
+        help="The script's args: JSON, or @ and a file of it; NAME=@FILE brings in a picture or another file under a "
+        "name, and may be given again.",
+    ),
 ]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; the run is the daemon's.")]
 
@@ -26,6 +32,9 @@ EnvelopeFile = Annotated[
     typer.Option("--envelope", metavar="FILE", help="Read limits from a TOML or JSON file; options win over it."),
 ]
 Budget = Annotated[str | None, typer.Option("--budget", metavar="DOLLARS", help="Spend no more than this in the run.")]
+BudgetTokens = Annotated[
+    int | None, typer.Option("--budget-tokens", metavar="N", min=1, help="Use no more tokens than this in the run.")
+]
 Concurrency = Annotated[int | None, typer.Option("--concurrency", metavar="N", min=1, help="Calls in flight at once.")]
 MaxCalls = Annotated[int | None, typer.Option("--max-calls", metavar="N", min=1, help="Calls of one launch.")]
 WallClock = Annotated[
@@ -45,6 +54,29 @@ Fail = Annotated[
         "--fail",
         metavar="CAP:K:KIND[:TEXT]",
         help="Fail the K-th execution of a capability (local provider only); may be given again.",
+    ),
+]
+Model = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="The model to ask; the configuration's by default.")
+]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option("--base-url", metavar="URL", help="A server that speaks like OpenAI's and needs no key, for --model."),
+]
+ModelProvider = Annotated[
+    str | None, typer.Option("--provider", metavar="NAME", help="The configured provider to ask for the model.")
+]
+Attempts = Annotated[
+    int | None, typer.Option("--attempts", metavar="N", min=1, max=20, help="Scripts to ask for at most.")
+]
+AutoRepair = Annotated[
+    int | None,
+    typer.Option(
+        "--auto-repair",
+        metavar="N",
+        min=1,
+        max=20,
+        help="Let a model repair the script when it fails, unattended, with at most N rewrites.",
     ),
 ]
 Latency = Annotated[

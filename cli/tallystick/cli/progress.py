@@ -9,7 +9,7 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from tallystick.cli.terminal import console, money, plain
+from tallystick.cli.terminal import amount, console, money, plain
 from tallystick.engine.messages import Progress
 
 #: What each kind of progress is printed with; the others move the status line only.
@@ -20,12 +20,20 @@ _MARKS = {
     "denied": ("-", "yellow"),
     "warning": ("!", "yellow"),
     "log": (">", "dim"),
+    "asked": ("*", "cyan"),
+    "rejected": ("x", "yellow"),
+    "accepted": ("+", "bold green"),
+    "preparing": (".", "dim"),
     "waiting": ("~", "yellow"),
+    "retrying": ("~", "yellow"),
 }
 _PHASES = {
+    "asked": "waiting for a model",
     "queued": "waiting for a free sandbox",
+    "preparing": "preparing the sandbox",
     "settling": "settling the calls in flight",
     "waiting": "waiting for an approval",
+    "retrying": "waiting to try again",
 }
 
 
@@ -81,6 +89,8 @@ def event_line(progress: Progress) -> Text | None:
         parts.append(f"{plain(progress.capability):<16} {plain(str(progress.identity))}".lstrip())
     if progress.cost_usd is not None:
         parts.append(money(progress.cost_usd))
+    elif progress.kind == "committed":
+        parts.append("cost unknown")
     if progress.text:
         further = f"\n  {mark} " if progress.kind == "log" else "\n    "
         parts.append(plain(progress.text).replace("\n", further))
@@ -92,5 +102,5 @@ def status_line(run: str, phase: str, latest: Progress, seconds: float) -> Text:
     calls = latest.calls
     parts = [f"{calls.executed} executed", f"{calls.replayed} replayed", f"{latest.in_flight} in flight"]
     parts += [f"{number} {name}" for number, name in ((calls.failed, "failed"), (calls.denied, "denied")) if number]
-    parts += [money(latest.spend.usd), f"{seconds:.1f} s"]
+    parts += [amount(latest.spend.usd, latest.spend.unpriced), f"{seconds:.1f} s"]
     return Text.assemble((run, "bold"), " ", (phase, "cyan"), "  ", " · ".join(parts))

@@ -9,9 +9,10 @@ from rich.text import Text
 
 from tallystick.cli.fields import Fields, Labelled
 from tallystick.cli.next_steps import next_step
-from tallystick.cli.terminal import count, money, plain
+from tallystick.cli.terminal import amount, count, money, plain
 from tallystick.cli.values import compact, holds_artifacts, pretty
 from tallystick.contract.identity import Identity
+from tallystick.engine.authoring.choices import AutoRepairReport
 from tallystick.engine.messages import (
     Artifact,
     AttemptReport,
@@ -26,6 +27,7 @@ from tallystick.engine.messages import (
     Spend,
     Status,
 )
+from tallystick.engine.money_messages import WaitingCall
 
 #: Characters of a payload or a reason in a table.
 MAX_CELL = 60
@@ -35,6 +37,7 @@ _STYLES = {
     "completed": "bold green",
     "committed": "green",
     "running": "bold cyan",
+    "draft": "bold cyan",
     "in_flight": "cyan",
     "waiting": "bold yellow",
     "unresolved": "bold yellow",
@@ -51,12 +54,15 @@ def run_summary(report: RunReport) -> RenderableType:
             rows.append(("hint", report.error.hint))
     rows += [("calls", calls(report.calls)), ("spend", spend(report.spend))]
     rows += [("warning", warning) for warning in report.warnings]
+    if report.auto_repair is not None:
+        rows.append(("auto-repair", auto_repair(report.auto_repair)))
     rows += [("orphans", identities(report.orphans)), ("not reached", identities(report.not_reached))]
     if report.result is not None:
         rows.append(("result", pretty(report.result)))
     if holds_artifacts(report.result):
         rows.append(("files", f"tally artifacts {report.run} --export DIR writes them out"))
-    if report.status not in ("running", "completed"):
+    rows += [("waits", waiting(call)) for call in report.waiting]
+    if report.status not in ("running", "completed") and report.phase != "writing":
         rows.append(("next", next_step(report)))
     parts: list[RenderableType] = [headline(report), Fields(rows)]
     if report.unresolved:
@@ -65,6 +71,12 @@ def run_summary(report: RunReport) -> RenderableType:
             attempts(report.unresolved),
         ]
     return Group(*parts)
+
+
+def auto_repair(of: AutoRepairReport) -> str:
+    """Say how the unattended repair of a run stands."""
+    text = f"{of.rewrites} of at most {count(of.allowed, 'rewrite')}"
+    return text if of.why is None else f"{text}; it stopped: [{of.why.code}] {of.why.message}"
 
 
 def run_details(report: RunReport) -> RenderableType:
@@ -90,6 +102,13 @@ def headline(report: RunReport) -> Text:
     return text
 
 
+def waiting(call: WaitingCall) -> str:
+    """Return one call that waits for a person, in a line."""
+    decision = f", {call.decision} by {call.who}" if call.decision is not None else ""
+    asked = f"{call.capability} {call.identity}, {money(call.estimate_usd)} expected{decision}"
+    return f"{asked}\n{compact(call.payload, MAX_CELL)}"
+
+
 def calls(of: Calls) -> str:
     """Return the counts that are not zero, executed and replayed always."""
     parts = [f"{of.executed} executed", f"{of.replayed} replayed"]
@@ -99,18 +118,22 @@ def calls(of: Calls) -> str:
 
 def spend(of: Spend) -> str:
     """Return the spend; a call without a known price makes it a lower bound."""
-    text = f"at least {money(of.usd)}, {count(of.unpriced, 'call')} unpriced" if of.unpriced else money(of.usd)
+    text = amount(of.usd, of.unpriced)
     if of.reserved_usd:
         text += f", {money(of.reserved_usd)} reserved"
-    return text + (f"; replay saved {money(of.replay_saved_usd)}" if of.replay_saved_usd else "")
+    if of.models_usd:
+        text += f", {money(of.models_usd)} of it for models"
+    saved = amount(of.replay_saved_usd, of.replay_unpriced)
+    return text + (f"; replay saved {saved}" if of.replay_saved_usd or of.replay_unpriced else "")
 
 
 def runs(lines: Iterable[RunLine]) -> Table:
     """Return the table of runs, newest first as the daemon lists them."""
-    table = table_of("run", "name", "status", "created", "updated")
+    table = table_of("run", "name", "status", "spent", "created", "updated")
     for line in lines:
         status = Text(line.status, _STYLES.get(line.status, "bold red"))
-        table.add_row(line.run, plain(line.name), status, moment(line.created), moment(line.updated))
+        spent = amount(line.usd, line.unpriced)
+        table.add_row(line.run, plain(line.name), status, spent, moment(line.created), moment(line.updated))
     return table
 
 
@@ -218,7 +241,8 @@ def status(of: Status) -> Fields:
             ("daemon", f"running, version {of.version}, process {of.pid}, since {moment(of.started)}"),
             ("home", of.home),
             ("store", of.store),
-            ("sandbox", of.driver),
+            ("sandbox", f"{of.driver}, {plain(of.why_driver)}" if of.why_driver else of.driver),
+            ("image", of.image),
             ("runs", f"{of.runs} in the store, {of.live} live, {of.queued} queued"),
         ]
     )

@@ -35,6 +35,11 @@ def money(dollars: float) -> str:
     return usd(round(dollars * MICROS_PER_USD))
 
 
+def amount(dollars: float, unpriced: int) -> str:
+    """Show dollars (float); beside calls whose cost nobody knows they are a lower bound, which is said."""
+    return f"at least {money(dollars)}, {count(unpriced, 'call')} unpriced" if unpriced else money(dollars)
+
+
 def count(number: int, noun: str) -> str:
     """Return ``1 error``, ``2 errors``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -34,7 +34,7 @@ class UnknownCapabilityError(PayloadRefusedError):
 
 
 class Capability(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the catalogue; ``estimate`` in micro-dollars.
+    """One line of the catalogue; ``estimate`` in micro-dollars, ``tokens`` that a call is expected to use.
 
     ``bound`` is True for a capability that is served without any configuration; the others need a provider.
     """
@@ -45,6 +45,7 @@ class Capability(msgspec.Struct, frozen=True, kw_only=True):
     estimate: int
     payload: type[msgspec.Struct]
     result: type[msgspec.Struct]
+    tokens: int = 0
     bound: bool = False
 
 
@@ -65,6 +66,7 @@ CATALOGUE: dict[str, Capability] = {
             estimate=2_000,
             payload=payloads.StoryboardPlan,
             result=results.Storyboard,
+            tokens=2_000,
             bound=True,
         ),
         Capability(
@@ -91,6 +93,7 @@ CATALOGUE: dict[str, Capability] = {
             estimate=2_000,
             payload=payloads.ReviewVisual,
             result=results.Review,
+            tokens=2_000,
             bound=True,
         ),
         Capability(
@@ -100,6 +103,7 @@ CATALOGUE: dict[str, Capability] = {
             estimate=1_000,
             payload=payloads.TextGenerate,
             result=results.Text,
+            tokens=2_000,
             bound=True,
         ),
         Capability(
@@ -145,7 +149,7 @@ def spec(name: str) -> CapabilitySpec:
         UnknownCapabilityError: the catalogue has no such name.
     """
     capability = _lookup(name)
-    return CapabilitySpec(capability.name, capability.effect, capability.estimate)
+    return CapabilitySpec(capability.name, capability.effect, capability.estimate, tokens=capability.tokens)
 
 
 def shape(name: str) -> Shape:

@@ -163,3 +163,22 @@ class Reprocesses(Protocol):
 
     async def reprocess(self, capability: str, payload: Mapping[str, Any], raw: Any) -> Outcome:
         """Read a kept ``raw`` again, and fetch what its links name; its blobs may have become artifact references."""
+
+
+@runtime_checkable
+class Advises(Protocol):
+    """A provider that can see what its way to the API may do to a call: a gateway that sends again, say."""
+
+    async def advice(self) -> tuple[str, ...]:
+        """Return a sentence for each thing that an operator should see to, nothing where all is well.
+
+        It asks the gateway, which is free, and never raises for what it cannot learn: that is a sentence, too.
+        """
+
+
+@runtime_checkable
+class Prices(Protocol):
+    """A provider that knows beforehand whether its answers will come with a cost."""
+
+    def prices(self, capability: str) -> bool:
+        """Tell whether calls of a capability are priced by its settings; False where the cost stays unknown."""

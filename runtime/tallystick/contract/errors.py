@@ -3,6 +3,7 @@
     TallyError
     ├── UsageError                TS-U...  the request itself is wrong: a file, JSON, a name, a limit
     ├── ScriptRefusedError        TS-C...  the checker found errors
+    ├── NoCandidateError          TS-M...  a model was asked for a script, and none was accepted
     ├── GateStoppedError          TS-G...  a rewrite would change or move a committed call
     │   └── PrefixConflictError            the records of one site disagree: the store needs a look
     ├── DivergenceError           TS-D...  a committed identity was reached with another call or payload
@@ -48,6 +49,13 @@ class ScriptRefusedError(TallyError):
     """The checker found errors; ``details`` is the list of violations."""
 
     code = "TS-C001"
+    exit_code = 3
+
+
+class NoCandidateError(TallyError):
+    """A model was asked for a script, and none of its answers was accepted."""
+
+    code = "TS-M001"
     exit_code = 3
 
 

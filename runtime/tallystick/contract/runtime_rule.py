@@ -5,13 +5,14 @@ applies. Waiting for slots and budget, dispatching and committing are the broker
 because of one of these values.
 """
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 
 from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import CapabilitySpec, Envelope, FailureKind, usd
-from tallystick.contract.events import AttemptStarted, Record
+from tallystick.contract.events import ApprovalDecided, AttemptStarted, Record
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.ledger import consult
@@ -30,11 +31,15 @@ class CallRequest(msgspec.Struct, frozen=True):
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What an operator allowed for a launch beyond the policy."""
+    """What a launch may do beyond the policy: as an operator allowed it, and ``resends`` as providers promise it.
+
+    ``resends`` are unresolved attempts whose provider would carry the call out once, however often it is sent.
+    """
 
     all_repeats: bool = False
     repeats: frozenset[Identity] = frozenset()
     retried: frozenset[Identity] = frozenset()
+    resends: frozenset[int] = frozenset()
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -74,22 +79,34 @@ class Invalid(msgspec.Struct, frozen=True):
 
 
 class Execute(msgspec.Struct, frozen=True):
-    """Rule 4: new work, to be paid once; ``warning`` is what the report should say about it."""
+    """Rule 4: new work, to be paid once; ``warning`` is what the report should say about it.
+
+    ``resends`` is the unresolved attempt that is sent again under its key.
+    """
 
     estimate: int
     warning: str | None = None
+    resends: int | None = None
 
 
-Decision: TypeAlias = Replay | ReplayFailure | Stop | Invalid | Execute
+class Wait(msgspec.Struct, frozen=True):
+    """New work that is not sent before a person has approved of it; ``estimate`` is what it may cost."""
 
-DIVERGED, UNRESOLVED, UNGRANTED, OVER_BUDGET, OVER_CEILING, REPEAT, NO_PROVIDER = (
+    estimate: int
+
+
+Decision: TypeAlias = Replay | ReplayFailure | Stop | Invalid | Wait | Execute
+
+DIVERGED, UNRESOLVED, UNGRANTED, OVER_BUDGET, OVER_CEILING, APPROVAL, REPEAT, NO_PROVIDER, DISAPPROVED = (
     "TS-D001",
     "TS-A001",
     "TS-P001",
     "TS-P002",
     "TS-P003",
+    "TS-P004",
     "TS-P005",
     "TS-P006",
+    "TS-P009",
 )
 
 
@@ -120,13 +137,16 @@ def decide(
             return Replay(record)
         return _divergence(call, record, history)
     attempt = history.latest_attempt.get(call.identity)
+    resends: int | None = None
     if attempt is not None:
         again = _known_failure(call, attempt, retried=call.identity in terms.allowance.retried)
         if again is not None:
             return again
         if attempt.open:
-            return _unresolved(call, attempt.started)
-    repeated = _repeated(call, history, terms, spec)
+            if not _may_resend(call, attempt, terms.allowance):
+                return unresolved(call, attempt.started)
+            resends = attempt.started.attempt
+    repeated = None if resends is not None else _repeated(call, history, terms, spec)
     if isinstance(repeated, Stop):
         return repeated
     if call.capability not in terms.envelope.grants:
@@ -138,10 +158,16 @@ def decide(
     over = _over_ceiling(call, terms.envelope, new_calls, site_calls)
     if over is not None:
         return over
+    if spec.needs_approval and resends is None:
+        decided = history.approvals.decision(call.identity, call.capability, call.digest, call.take)
+        if decided is None:
+            return Wait(spec.reservation.usd)
+        if not decided.approved:
+            return _disapproved(call, decided)
     notes = [repeated] if repeated is not None else []
     if attempt is not None and attempt.state == "unknown":
-        notes.insert(0, _runs_again(attempt.started))
-    return Execute(spec.estimate, "; ".join(notes) or None)
+        notes.insert(0, runs_again(attempt.started))
+    return Execute(spec.estimate, "; ".join(notes) or None, resends)
 
 
 def _repeated(call: CallRequest, history: History, terms: Terms, spec: CapabilitySpec | None) -> str | Stop | None:
@@ -193,7 +219,29 @@ def _no_provider(call: CallRequest) -> Stop:
     )
 
 
-def _runs_again(lost: AttemptStarted) -> str:
+def _disapproved(call: CallRequest, decided: ApprovalDecided) -> Stop:
+    why = f": {decided.why}" if decided.why else ""
+    return Stop(
+        DISAPPROVED,
+        f"{decided.who} has denied the call of {call.capability} at {call.identity}{why}; it was not made",
+        f"change the script, or approve of it after all: tally approve RUN '{call.identity}'",
+        call.identity,
+    )
+
+
+def awaits_approval(calls: Sequence[CallRequest]) -> Stop:
+    """Return the stop of a launch that can go on only when a person has approved of these calls."""
+    several = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+    first = calls[0]
+    return Stop(
+        APPROVAL,
+        f"{first.capability} at {first.identity}{several} must be approved before it is made; everything else has "
+        "settled and is kept, and nothing was spent on what waits",
+        "tally approve RUN shows exactly what would be sent, and goes on with what is approved",
+    )
+
+
+def runs_again(lost: AttemptStarted) -> str:
     """Say that a read-only call whose outcome nobody knows is made once more (contract.md, section 6.2)."""
     return (
         f"{lost.identity} runs again: the outcome of attempt {lost.attempt} ({lost.capability}) is unknown, and a "
@@ -235,16 +283,30 @@ def fits_budget(envelope: Envelope, spent: int, held: int, estimate: int) -> boo
 
 def _known_failure(call: CallRequest, attempt: Attempt, *, retried: bool) -> ReplayFailure | None:
     """Return the failure that stays one: survived, or paid for without a usable answer (contract.md, 6, rule 3)."""
-    started, ended = attempt.started, attempt.ended
-    if ended is None or (started.capability, started.digest, started.take) != (call.capability, call.digest, call.take):
+    started, end = attempt.started, attempt.end
+    if end is None or not _is_same(call, started):
         return None
     paid = attempt.state == "unusable" and started.effect == "side_effecting"
     if paid or (attempt.survived and not retried and attempt.state in ("failed", "unknown", "unusable")):
-        return ReplayFailure(ended.kind or "unavailable", ended.text)
+        return ReplayFailure(end.kind or "unavailable", end.text)
     return None
 
 
-def _unresolved(call: CallRequest, started: AttemptStarted) -> Stop:
+def _is_same(call: CallRequest, started: AttemptStarted) -> bool:
+    return (started.capability, started.digest, started.take) == (call.capability, call.digest, call.take)
+
+
+def _may_resend(call: CallRequest, attempt: Attempt, allowance: Allowance) -> bool:
+    """Whether this very call may be sent again under its key, though nobody knows what became of it."""
+    return (
+        attempt.state == "unresolved"
+        and attempt.started.attempt in allowance.resends
+        and _is_same(call, attempt.started)
+    )
+
+
+def unresolved(call: CallRequest, started: AttemptStarted) -> Stop:
+    """Return the stop of a launch that has come to a call whose outcome nobody knows."""
     return Stop(
         UNRESOLVED,
         f"the outcome of attempt {started.attempt} at {call.identity} ({started.capability}) is unknown; "

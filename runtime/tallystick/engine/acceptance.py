@@ -8,10 +8,12 @@ import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
+import anyio.lowlevel
 
 from tallystick.contract.errors import TallyError
+from tallystick.contract.runtime_rule import OVER_BUDGET
 from tallystick.engine.acceptance_bench import Bench, bench
-from tallystick.engine.messages import RunReport
+from tallystick.engine.messages import BudgetRequest, Limits, RunReport, RunRequest
 from tallystick.engine.steps import BREACH
 from tallystick.sandbox import acceptance
 from tallystick.sandbox.acceptance import Check, frame
@@ -80,6 +82,7 @@ async def episodes(driver: Driver) -> list[Check]:
             _forgeries,
             _artifacts,
             _budget,
+            _lowered,
             _concurrency,
         )
         for episode in tries:
@@ -143,6 +146,25 @@ async def _budget(at: Bench) -> list[Check]:
     ]
 
 
+async def _lowered(at: Bench) -> list[Check]:
+    before = len(at.provider.hits)
+    at.provider.answers = anyio.Event()
+    limits = Limits(grants=("image.generate",), budget_usd=1.0)
+    run = await at.submit(RunRequest(source=PICTURES, args={"fail": False}, limits=limits))
+    try:
+        while len(at.provider.hits) == before:
+            await anyio.lowlevel.checkpoint()
+        await at.host.budgets.change(run, BudgetRequest(budget_usd=0.001))
+    finally:
+        at.provider.answers.set()
+    lowered = await at.end(run)
+    hits = len(at.provider.hits) - before
+    attempts = len((await at.host.service.library.history(run)).attempts)
+    held = lowered.reason == OVER_BUDGET and lowered.calls.executed == attempts == hits == 1
+    name = "a budget lowered while the run lives holds from the next call on"
+    return [_check("budget downgrade", name, ok=held, detail=_told(lowered, hits))]
+
+
 async def _concurrency(at: Bench) -> list[Check]:
     at.provider.peak = 0
     report = await at.run(FANOUT, grants=("text.generate",), concurrency=_AT_ONCE)
@@ -172,15 +194,6 @@ async def _audit(at: Bench) -> list[Check]:
         _check("capability audit", "denials are in the journal", ok=denials > 0, detail=f"{denials} denials"),
         _check("capability audit", "every launch has its end", ok=unended == 0, detail=f"{unended} without"),
     ]
-
-
-_EPISODES: Sequence[Callable[[Bench], Awaitable[list[Check]]]] = (
-    _grants,
-    _forgeries,
-    _artifacts,
-    _budget,
-    _concurrency,
-)
 
 
 def _told(report: RunReport, hits: int) -> str:

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.lowlevel
 import msgspec
 
@@ -33,15 +34,18 @@ class Counting:
         self.profile = self._local.profile
         self.hits: list[str] = []
         self.peak = 0
+        self.answers = anyio.Event()
+        self.answers.set()
         self._at_once = 0
 
     async def call(self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:
-        """Answer as the local provider does, a few turns later: calls that may overlap do."""
+        """Answer as the local provider does, a few turns later, so that calls that may overlap do; while it answers."""
         self.hits.append(capability)
         self._at_once += 1
         self.peak = max(self.peak, self._at_once)
         for _ in range(10):
             await anyio.lowlevel.checkpoint()
+        await self.answers.wait()
         self._at_once -= 1
         return await self._local.call(capability, payload, key, sample)
 
@@ -57,6 +61,11 @@ class TakenOver:
         self.name = driver.name
         self.source = ""
         self._driver = driver
+
+    @property
+    def image(self) -> str:
+        """See ``Driver``."""
+        return self._driver.image
 
     async def open(self, limits: GuestLimits, nonce: str) -> "TakenOverSandbox":
         """Open a guest."""
@@ -77,6 +86,15 @@ class TakenOverSandbox:
     def pid(self) -> int | None:
         """See ``Sandbox.pid``."""
         return self._sandbox.pid
+
+    @property
+    def image(self) -> str:
+        """See ``Sandbox.image``."""
+        return self._sandbox.image
+
+    def alive(self) -> bool:
+        """See ``Sandbox.alive``."""
+        return self._sandbox.alive()
 
     async def send(self, frames: Sequence[ToGuest]) -> None:
         """See ``Sandbox.send``."""
@@ -113,16 +131,21 @@ class Bench:
     async def run(self, source: str, args: Any = None, *, grants: tuple[str, ...], **limits: Any) -> RunReport:
         """Run a script to the end of its first launch."""
         request = RunRequest(source=source, args=args, limits=Limits(grants=grants, **limits))
+        return await self.end(await self.submit(request))
+
+    async def submit(self, request: RunRequest) -> str:
+        """Start a run and return its id."""
         report = await self.host.service.submit(request)
         self.runs.append(report.run)
-        return await self._end(report.run)
+        return report.run
 
     async def resume(self, run: str, args: Any, **limits: Any) -> RunReport:
         """Resume a run and wait for the end of its launch."""
         await self.host.service.resume(run, ResumeRequest(args=args, limits=Limits(**limits)))
-        return await self._end(run)
+        return await self.end(run)
 
-    async def _end(self, run: str) -> RunReport:
+    async def end(self, run: str) -> RunReport:
+        """Wait for the end of a run's launch."""
         async for _ in self.host.service.watch(run):
             pass
         return await self.host.service.report(run)

@@ -26,11 +26,20 @@ from litestar.status_codes import HTTP_413_REQUEST_ENTITY_TOO_LARGE
 from tallystick.contract.errors import TallyError, UsageError
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
-from tallystick.engine import reports
+from tallystick.engine import costs, reports
+from tallystick.engine.authoring.messages import (
+    AuthorRequest,
+    CandidateReport,
+    RepairRequest,
+    SkillDocument,
+    WritingReport,
+)
+from tallystick.engine.files import MAX_FILE
 from tallystick.engine.host import Host
 from tallystick.engine.messages import (
     Artifact,
     AttemptReport,
+    BudgetRequest,
     CapabilityInfo,
     CertificateReport,
     CheckReport,
@@ -52,9 +61,18 @@ from tallystick.engine.messages import (
     Source,
     Status,
 )
+from tallystick.engine.money_messages import (
+    ApprovalRequest,
+    CostReport,
+    FileReference,
+    SweepReport,
+    SweepRequest,
+    WaitingCall,
+)
 from tallystick.kernel import KernelError
 
 MAX_BODY = 8 << 20
+_FILES = "/v1/files"
 _STATUS = {"TS-U": 400, "TS-C": 422, "TS-G": 422, "TS-D": 409, "TS-A": 409, "TS-P": 409, "TS-S": 503, "TS-N": 503}
 _UNKNOWN_RUN = "TS-U002"
 _FILE_NAME = re.compile(r"[0-9a-f]{64}")
@@ -115,7 +133,8 @@ async def runs(host: ThisHost, limit: FromQuery[int] = 50, before: FromQuery[str
     """List runs, newest first."""
     below = None if before is None else host.service.library.resolve(before)
     rows = await anyio.to_thread.run_sync(host.service.journal.store.rows, max(1, min(limit, 10_000)), below)
-    return [reports.run_line(row) for row in rows]
+    live = host.service.launches.live
+    return [reports.run_line(row, live.get(row.run)) for row in rows]
 
 
 @_get("/v1/runs/{run:str}")
@@ -159,6 +178,42 @@ async def cancel(host: ThisHost, run: FromPath[str]) -> RunReport:
     return await host.service.cancel(host.service.library.resolve(run), "its user")
 
 
+@_post("/v1/runs/{run:str}/budget", status_code=200)
+async def budget(host: ThisHost, run: FromPath[str], data: JSONBody[BudgetRequest]) -> RunReport:
+    """Set another budget for a run."""
+    return await host.budgets.change(host.service.library.resolve(run), data)
+
+
+@_get("/v1/skill")
+async def skill(host: ThisHost) -> SkillDocument:
+    """Return the document that a model needs to write scripts."""
+    return host.service.authoring.skill()
+
+
+@_post("/v1/author", status_code=202)
+async def author(host: ThisHost, data: JSONBody[AuthorRequest]) -> WritingReport:
+    """Have a model write a script, as a run that nobody has launched yet."""
+    return await host.service.authoring.author(data)
+
+
+@_post("/v1/runs/{run:str}/repair", status_code=202)
+async def repair(host: ThisHost, run: FromPath[str], data: JSONBody[RepairRequest]) -> WritingReport:
+    """Have a model repair the script of a run; nothing is started."""
+    return await host.service.authoring.repair(host.service.library.resolve(run), data)
+
+
+@_get("/v1/runs/{run:str}/repair")
+async def repaired(host: ThisHost, run: FromPath[str], candidate: FromQuery[int | None] = None) -> WritingReport:
+    """Report what a model has written or repaired lately, or does; or one candidate of any time."""
+    return await host.service.authoring.report(host.service.library.resolve(run), candidate)
+
+
+@_get("/v1/runs/{run:str}/candidates")
+async def candidates(host: ThisHost, run: FromPath[str]) -> list[CandidateReport]:
+    """List the scripts that models were asked for, with verdicts and costs."""
+    return await host.service.authoring.candidates(host.service.library.resolve(run))
+
+
 @_get("/v1/runs/{run:str}/attempts")
 async def attempts(host: ThisHost, run: FromPath[str]) -> list[AttemptReport]:
     """List the attempts of a run."""
@@ -171,6 +226,25 @@ async def reconcile(
 ) -> AttemptReport:
     """Settle an attempt by hand."""
     return await host.operator.reconcile(host.service.library.resolve(run), attempt, data)
+
+
+@_get("/v1/runs/{run:str}/cost")
+async def cost(host: ThisHost, run: FromPath[str]) -> CostReport:
+    """Say what a run has cost: by capability, site, outcome and launch."""
+    found = host.service.library.resolve(run)
+    return costs.cost_report(await host.service.library.history(found), host.service.launches.live.get(found))
+
+
+@_get("/v1/runs/{run:str}/approvals")
+async def approvals(host: ThisHost, run: FromPath[str]) -> list[WaitingCall]:
+    """List the calls that a run waits for."""
+    return await host.approver.waiting(host.service.library.resolve(run))
+
+
+@_post("/v1/runs/{run:str}/approvals", status_code=200)
+async def approve(host: ThisHost, run: FromPath[str], data: JSONBody[ApprovalRequest]) -> WaitingCall:
+    """Approve of a call that waits, once, or deny it."""
+    return await host.approver.decide(host.service.library.resolve(run), data)
 
 
 @_get("/v1/runs/{run:str}/certificate")
@@ -231,6 +305,24 @@ async def file(host: ThisHost, sha256: FromPath[str]) -> Response[bytes]:
     return Response(data, media_type="application/octet-stream")
 
 
+@_post(
+    "/v1/files",
+    status_code=201,
+    request_max_body_size=MAX_FILE,
+)
+async def add_file(
+    host: ThisHost, request: HttpRequest[Any, Any, Any], media_type: FromQuery[str | None] = None
+) -> FileReference:
+    """Keep the body as a file: by its content, of the type that is named or else of what its first bytes say."""
+    return await host.files.add(await request.body(), media_type)
+
+
+@_post("/v1/sweep", status_code=200)
+async def sweep(host: ThisHost, data: JSONBody[SweepRequest]) -> SweepReport:
+    """Remove the files that nothing names."""
+    return await host.files.sweep(data)
+
+
 def _body(info: ErrorInfo, status_code: int, details: Any = None) -> Response[ErrorBody]:
     return Response(ErrorBody(info, details), status_code=status_code, media_type=MediaType.JSON)
 
@@ -245,11 +337,12 @@ def _on_kernel_error(_: HttpRequest[Any, Any, Any], error: KernelError) -> Respo
     return _body(info, 503)
 
 
-def _on_http_error(_: HttpRequest[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
+def _on_http_error(request: HttpRequest[Any, Any, Any], error: HTTPException) -> Response[ErrorBody]:
     if error.status_code == HTTP_413_REQUEST_ENTITY_TOO_LARGE:
+        limit = MAX_FILE if request.url.path == _FILES else MAX_BODY
         info = ErrorInfo(
             "TS-U001",
-            f"the request is larger than {MAX_BODY >> 20} MiB; nothing was started",
+            f"the request is larger than {limit >> 20} MiB; nothing was started",
             "pass large data as artifacts, by reference",
         )
         return _body(info, error.status_code)
@@ -294,14 +387,25 @@ def create_app(host: Host) -> Litestar:
             plan,
             resume,
             cancel,
+            skill,
+            author,
+            repair,
+            repaired,
+            candidates,
+            budget,
             attempts,
             reconcile,
+            cost,
+            approvals,
+            approve,
             certificate,
             explain,
             retire,
             artifacts,
             events,
             file,
+            add_file,
+            sweep,
         ],
         dependencies={"host": Provide(provide_host)},
         exception_handlers={

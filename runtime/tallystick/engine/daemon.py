@@ -22,15 +22,16 @@ import structlog.stdlib
 import uvicorn
 from structlog.typing import Processor
 
-from tallystick.contract.errors import DaemonError, TallyError, UsageError
+from tallystick.contract.errors import DaemonError, TallyError
 from tallystick.engine import paths
+from tallystick.engine.announcer import Announcer
 from tallystick.engine.api import create_app
 from tallystick.engine.assembly import running
 from tallystick.engine.config import Config, load
 from tallystick.engine.host import Host
+from tallystick.engine.sandboxes import choose
 from tallystick.kernel import SystemClock
 from tallystick.providers.protocol import Provider
-from tallystick.sandbox.locked import LockedDriver
 from tallystick.store.lmdb_store import LmdbStore
 
 #: Replies are handed over between threads twice a call; the default of 5 ms lets a busy loop starve the writer.
@@ -60,7 +61,6 @@ async def serve(home: Path, path: Path, config: Config, providers: Mapping[str, 
         StoreUnavailableError: another daemon has the store, or the directory cannot be used.
         DaemonError: the socket's path is taken by something that is not ours.
     """
-    driver = _driver(config)
     stop = anyio.Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -68,22 +68,32 @@ async def serve(home: Path, path: Path, config: Config, providers: Mapping[str, 
     try:
         # The path is taken before any run goes on, and given back before the store is: see ``bound``.
         with bound(path) as listener:
+            news = Announcer()
+            chosen = await choose(config.sandbox, store=store.store_id, home=home, news=news)
             async with running(
-                store, config, driver, home=home, clock=SystemClock(), shutdown=stop.set, providers=providers
+                store,
+                config,
+                chosen.driver,
+                home=home,
+                clock=SystemClock(),
+                shutdown=stop.set,
+                providers=providers,
+                why=chosen.reason,
+                news=news,
             ) as host:
                 listener.listen(BACKLOG)
-                log.info("daemon_ready", home=str(home), pid=host.pid, driver=driver.name, store=store.store_id)
+                log.info(
+                    "daemon_ready",
+                    home=str(home),
+                    pid=host.pid,
+                    driver=chosen.driver.name,
+                    why=chosen.reason,
+                    store=store.store_id,
+                )
                 await _serve_api(host, listener, stop, config.daemon.drain)
     finally:
         store.close()
     log.info("daemon_stopped", home=str(home))
-
-
-def _driver(config: Config) -> LockedDriver:
-    try:
-        return LockedDriver(allow_missing=config.sandbox.allow_missing)
-    except ValueError as error:
-        raise UsageError(f"the configuration's sandbox.allow_missing is wrong: {error}", hint="correct it") from None
 
 
 async def _serve_api(host: Host, listener: socket.socket, stop: anyio.Event, drain: float) -> None:

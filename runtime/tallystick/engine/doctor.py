@@ -27,8 +27,9 @@ EARLIEST_CLOCK = 1_750_000_000.0  # 2025: a clock before the product was written
 class Doctor:
     """Looks at the parts of a running daemon; changes nothing."""
 
-    def __init__(self, engine: Engine, home: Path, clock: Clock) -> None:
+    def __init__(self, engine: Engine, home: Path, clock: Clock, why_driver: str) -> None:
         self._engine = engine
+        self._why_driver = why_driver
         self._home = home
         self._clock = clock
 
@@ -81,19 +82,28 @@ class Doctor:
         try:
             guest = await pool.open(lambda nonce: Start(nonce=nonce, source=_SCRIPT, args=None))
         except SandboxError as error:
-            return DoctorCheck("sandbox", ok=False, detail=str(error), hint="see docs/sandbox.md")
+            return DoctorCheck(
+                "sandbox", ok=False, detail=f"{name}{self._because}: {error}", hint="see docs/sandbox.md"
+            )
         last: list[ToHost] = []
         with suppress(EndOfGuest, FrameError), anyio.move_on_after(SCRIPT_TIME):
             last = await guest.sandbox.receive()
         exit_ = await guest.sandbox.kill()
         if last and isinstance(last[-1], Done):
-            return DoctorCheck("sandbox", ok=True, detail=f"{name}: a guest confined itself and ran a script")
+            image = f" of image {pool.driver.image}" if pool.driver.image else ""
+            detail = f"{name}{self._because}: a guest{image} confined itself and ran a script"
+            return DoctorCheck("sandbox", ok=True, detail=detail)
         return DoctorCheck(
             "sandbox",
             ok=False,
-            detail=f"{name}: a guest started, but could not run a script of one line ({exit_.cause}{_said(exit_)})",
+            detail=f"{name}{self._because}: a guest started, but could not run a script of one line "
+            f"({exit_.cause}{_said(exit_)})",
             hint="raise memory_mb or cpu_seconds under [sandbox] in the configuration",
         )
+
+    @property
+    def _because(self) -> str:
+        return f" ({self._why_driver})" if self._why_driver else ""
 
     async def _providers(self) -> DoctorCheck:
         names = sorted({policy.provider for policy in self._engine.policies.values()})

@@ -8,7 +8,7 @@ from tallystick.contract.capability import OrphanPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
 from tallystick.contract.payload import PayloadError, canonical
-from tallystick.contract.runtime_rule import Stop
+from tallystick.contract.runtime_rule import APPROVAL, Stop
 from tallystick.engine.steps import (
     BAD_RESULT,
     BREACH,
@@ -17,13 +17,20 @@ from tallystick.engine.steps import (
     GUEST_LIMIT,
     INTERRUPTED,
     ORPHANED,
+    SANDBOX_LOST,
     SCRIPT_FAILED,
     STOPPING,
 )
 from tallystick.sandbox.frames import MAX_RESULT, Crash, Done
 from tallystick.sandbox.protocol import Exit
 
-_STATUS: dict[str, RunStatus] = {CANCELLED: "cancelled", INTERRUPTED: "interrupted", STOPPING: "interrupted"}
+_STATUS: dict[str, RunStatus] = {
+    APPROVAL: "waiting",
+    CANCELLED: "cancelled",
+    INTERRUPTED: "interrupted",
+    STOPPING: "interrupted",
+    SANDBOX_LOST: "interrupted",
+}
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -89,7 +96,14 @@ def exit_stop(exit_: Exit, last: Done | Crash | None) -> Stop | None:
         return None
     if exit_.cause in _LIMITS:
         what, hint = _LIMITS[exit_.cause]
-        return Stop(GUEST_LIMIT, f"the sandbox ended the script: {what}{_tail(exit_)}", hint)
+        reached = f": {exit_.limit}" if exit_.limit else ""
+        return Stop(GUEST_LIMIT, f"the sandbox ended the script at its {what}{reached}{_tail(exit_)}", hint)
+    if exit_.cause == "lost":
+        return Stop(
+            SANDBOX_LOST,
+            f"the sandbox was lost in the middle of the launch{_tail(exit_)}; calls in flight settled and are kept",
+            "see to it (tally doctor), then tally resume: what is committed replays for free",
+        )
     how = f"signal {exit_.signal}" if exit_.signal is not None else f"status {exit_.code}"
     return breach(f"it ended by {how} ({exit_.cause}){_tail(exit_)}")
 
@@ -103,10 +117,16 @@ def breach(what: str) -> Stop:
     )
 
 
+def over_output(text: str) -> Stop:
+    """Return the stop of a launch whose guest sent more than it may."""
+    what, hint = _LIMITS["output"]
+    return Stop(GUEST_LIMIT, f"the sandbox ended the script at its {what}: {text}", hint)
+
+
 _LIMITS = {
-    "memory": ("it ran out of memory", "keep less data at once, or raise memory_mb under [sandbox]; then resume"),
-    "cpu": ("it used up its processor time", "compute less, or raise cpu_seconds under [sandbox]; then resume"),
-    "output": ("it wrote more than its output allowance", "log and pass on less; then resume"),
+    "memory": ("memory limit", "keep less data at once, or raise sandbox.memory_mb in the configuration; then resume"),
+    "cpu": ("limit of processor time", "compute less, or raise sandbox.cpu_seconds in the configuration; then resume"),
+    "output": ("limit of output", "log and pass on less, or raise sandbox.output_mb in the configuration; then resume"),
 }
 
 

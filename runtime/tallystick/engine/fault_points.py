@@ -9,9 +9,13 @@ import signal
 
 BEFORE_ATTEMPT = "before-attempt"
 ATTEMPT_DURABLE = "attempt-durable"
+SUBMITTED = "submitted"
+LINKS_KNOWN = "links-known"
 ANSWERED = "answered"
 COMMITTED = "committed"
+#: What every call comes by, and what only those come by whose provider tells of them before their end.
 ALL = (BEFORE_ATTEMPT, ATTEMPT_DURABLE, ANSWERED, COMMITTED)
+TOLD = (SUBMITTED, LINKS_KNOWN)
 
 _name, _, _count = os.environ.get("TALLYSTICK_FAULT", "").partition(":")
 _left = int(_count or 1)

@@ -9,7 +9,10 @@ import anyio.to_thread
 import msgspec
 
 from tallystick.contract.capability import MICROS_PER_USD
+from tallystick.engine.approver import Approver
+from tallystick.engine.budgets import Budgets
 from tallystick.engine.doctor import Doctor
+from tallystick.engine.files import Files
 from tallystick.engine.inquiry import Inquiry
 from tallystick.engine.messages import CapabilityInfo, Status
 from tallystick.engine.operator import Operator
@@ -21,14 +24,21 @@ from tallystick.providers import catalogue
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """Everything that a request may need. ``shutdown`` begins an orderly stop and returns at once."""
+    """Everything that a request may need.
+
+    ``why_driver`` says why it is this sandbox driver. ``shutdown`` begins an orderly stop and returns at once.
+    """
 
     engine: Engine
     service: Service
     operator: Operator
+    approver: Approver
+    files: Files
+    budgets: Budgets
     doctor: Doctor
     inquiry: Inquiry
     tree: Tree
+    why_driver: str
     home: Path
     pid: int
     started: float
@@ -44,6 +54,8 @@ class Host:
             home=str(self.home),
             store=self.service.journal.store.store_id,
             driver=self.engine.driver_name,
+            why_driver=self.why_driver,
+            image=self.engine.image,
             started=self.started,
             live=len(live),
             queued=sum(run.phase == "queued" for run in live),

@@ -6,13 +6,14 @@ from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import usd
 from tallystick.contract.certificate import Difference, verify
 from tallystick.contract.errors import UsageError
-from tallystick.contract.events import CallDenied, CertificateIssued
+from tallystick.contract.events import ApprovalAsked, ApprovalDecided, CallDenied, CertificateIssued
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.prefix import is_losers
 from tallystick.engine.journal import Journal
 from tallystick.engine.library import Library
 from tallystick.engine.messages import CertificateReport, DifferenceReport, Explanation
+from tallystick.engine.waiting import asked_calls
 
 _SAID = {
     "committed": "it is committed",
@@ -21,12 +22,14 @@ _SAID = {
     "unusable": "the provider answered and billed, but the answer cannot be used; it replays as that failure",
     "unresolved": "nobody knows whether it was executed; it is not sent again before somebody decides",
     "unknown": "nobody knows whether it was executed; it is read-only, so a resume makes it again",
+    "resent": "it was sent again under its key, and the attempt that did so answers for both",
     "abandoned": "an operator abandoned it; a resume may execute it once more",
 }
 #: What is said of an attempt that another one followed.
 _PAST = {
     "failed": "it failed, and was executed again",
     "unknown": "nobody knows whether it was executed; it is read-only, and was made again",
+    "resent": "nobody knew whether it was executed, and it was sent again under its key",
     "abandoned": "an operator abandoned it, and it was executed again",
 }
 
@@ -88,13 +91,15 @@ class Inquiry:
         record = history.records.get(identity)
         tried = [one for one in history.attempts.values() if one.started.identity == identity]
         denials = [one for one in history.denials if one.identity == identity]
-        if record is None and not tried and not denials:
+        waits = [one for one in asked_calls(history) if one[0].identity == identity]
+        if record is None and not tried and not denials and not waits:
             raise UsageError(
                 f"run {run} has never reached {identity}", hint=f"tally attempts {run} lists what it has reached"
             )
         lines = [_attempt_line(attempt, latest=attempt is tried[-1]) for attempt in tried] + [
             _denial_line(denial) for denial in denials
         ]
+        lines += [_waiting_line(*one) for one in waits]
         launch = history.launch
         ended = launch.ended if launch is not None else None
         if record is not None:
@@ -103,7 +108,7 @@ class Inquiry:
             lines.append(f"launch {ended.launch} finished without it: it is an orphan")
         elif ended is not None and identity in ended.not_reached:
             lines.append(f"launch {ended.launch} ended before it was reached")
-        state = tried[-1].state if tried else "denied"
+        state = "waiting" if waits else tried[-1].state if tried else "denied"
         return Explanation(run=run, identity=identity, state=state, lines=tuple(lines))
 
 
@@ -121,6 +126,14 @@ def _attempt_line(attempt: Attempt, *, latest: bool) -> str:
 
 def _denial_line(denial: CallDenied) -> str:
     return f"launch {denial.launch} denied it [{denial.code}]: {denial.message}"
+
+
+def _waiting_line(asked: ApprovalAsked, decided: ApprovalDecided | None) -> str:
+    text = f"launch {asked.launch} ended waiting for an approval of it (payload digest {asked.digest[:12]})"
+    if decided is None:
+        return f"{text}; tally approve {asked.run} '{asked.identity}' shows it"
+    why = f": {decided.why}" if decided.why else ""
+    return f"{text}; {decided.who} has {'approved of' if decided.approved else 'denied'} it{why}"
 
 
 def _record_line(history: History, identity: Identity) -> str:

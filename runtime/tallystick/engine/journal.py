@@ -8,7 +8,7 @@ wake-up of the loop. Submitting is a plain call and not a message: it stands on 
 import asyncio
 import queue
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Never, TypeAlias
 
 from tallystick.contract.errors import StoreError, StoreUnavailableError
@@ -49,6 +49,7 @@ class Journal:
         self.store = store
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._histories: dict[str, History] = {}
+        self._listeners: list[Callable[[AnyEvent], None]] = []
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -93,8 +94,14 @@ class Journal:
         """Return the history of a run that is followed."""
         return self._histories.get(run)
 
+    def listen(self, told: Callable[[AnyEvent], None]) -> None:
+        """Have every event of any run told once it is durable, on the loop, before whoever submitted it goes on."""
+        self._listeners.append(told)
+
     def _apply(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
+            for told in self._listeners:
+                told(event)
             history = self._histories.get(event.run)
             if history is not None:
                 history.apply(event)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import CapabilitySpec, Envelope, FailureKind
 from tallystick.contract.events import RevisionAdded
 from tallystick.contract.history import History
@@ -24,6 +25,8 @@ from tallystick.contract.runtime_rule import (
     ReplayFailure,
     Stop,
     Terms,
+    Wait,
+    awaits_approval,
     decide,
     race_divergence,
 )
@@ -38,6 +41,7 @@ from tallystick.engine.steps import (
     FailedCall,
     Finished,
     Halt,
+    Hold,
     Note,
     Serve,
     Settlement,
@@ -72,9 +76,13 @@ class Launch:
         self.stop: Stop | None = None
         self.invoked: set[Identity] = set()
         self.counts: Counter[str] = Counter()
+        #: What replayed calls had cost when they were paid, and how many of them had come without a price.
         self.saved = 0
+        self.saved_unpriced = 0
         self.warnings: list[str] = []
         self.pending: dict[int, CallRequest] = {}
+        #: Calls that are left unanswered until a person has approved of them, and what they may cost.
+        self.held: dict[int, tuple[CallRequest, int]] = {}
         self._terms = Terms(number, envelope, allowance)
         self._history = history
         self._specs = specs
@@ -85,6 +93,9 @@ class Launch:
         self._next: Counter[tuple[str, Path]] = Counter()
         self._busy: set[tuple[str, Path]] = set()
         self._last_id = 0
+        self._probes = 0
+        self._probing = False
+        self._stirred = False
         self._site_calls: Counter[str] = Counter()
         self._logs: list[str] = []
         self._log_size = 0
@@ -112,6 +123,7 @@ class Launch:
 
     def on_frame(self, frame: ToHost) -> Step | None:
         """Take one frame of the guest."""
+        self._stirred = self._stirred or not isinstance(frame, Log | Synced)
         if self._end is not None:
             return self.breach(f"a {type(frame).__name__} frame after the guest's last word")
         match frame:
@@ -124,11 +136,14 @@ class Launch:
             case Log(text=text):
                 return self._log(text)
             case Done() | Crash():
-                waiting = sum(not self._races.is_lost(request.identity.path) for request in self.pending.values())
+                waiting = sum(not self._races.is_lost(request.identity.path) for request in self.unanswered)
                 if waiting or self._races.unwritten:
                     return self.breach(f"a {type(frame).__name__} frame with {waiting} calls in flight")
                 self._end = frame
                 return Finished()
+            case Synced(id=probe) if self._probing and probe == self._probes:
+                self._probing = False
+                return self._on_idle()
             case Ready() | Synced():
                 return self.breach(f"a {type(frame).__name__} frame, which nobody had asked for")
 
@@ -198,11 +213,12 @@ class Launch:
         match decision:
             case Replay(record=record):
                 self.counts["replayed"] += 1
-                self.saved += record.cost or 0
+                self._save(self._history.attempts[record.attempt])
                 self._busy.discard((identity.site, identity.path))
                 return Serve(call, record, replayed=True)
             case ReplayFailure(kind=kind, text=text):
                 self.counts["replayed"] += 1
+                self._save(self._history.latest_attempt[identity])
                 self._busy.discard((identity.site, identity.path))
                 return Fail(call, identity, request.capability, kind, text, replayed=True)
             case Stop():
@@ -211,12 +227,47 @@ class Launch:
             case Invalid(text=text):
                 self.counts["failed"] += 1
                 return self._fail(call, identity, request.capability, "invalid_request", text)
+            case Wait(estimate=estimate):
+                self.held[call] = (request, estimate)
+                return Hold(call, request, estimate)
             case Execute(warning=warning):
                 self._site_calls[identity.site] += 1
                 if warning is not None:
                     self._warn(warning)
                 self.pending[call] = request
                 return Dispatch(call, request, decision, self._survived(frame.seen))
+
+    def _save(self, paid: Attempt) -> None:
+        self.saved += paid.cost or 0
+        self.saved_unpriced += paid.cost is None
+
+    @property
+    def unanswered(self) -> list[CallRequest]:
+        """The calls that the guest waits for: in flight, or held."""
+        return [*self.pending.values(), *(request for request, _ in self.held.values())]
+
+    @property
+    def waiting(self) -> list[tuple[CallRequest, int]]:
+        """The calls that wait for a person, with what each may cost; those of branches that lost a race do not."""
+        return [one for one in self.held.values() if not self._races.is_lost(one[0].identity.path)]
+
+    def probe(self) -> int | None:
+        """Return the number of a question to the guest whether all that is left of it waits; None to ask nothing.
+
+        It is to be sent after every answer that stands by then.
+        """
+        settled = not self.pending and not self._races.unwritten
+        if self._probing or not self.accepts_work or not settled or not self.waiting:
+            return None
+        self._probing, self._stirred = True, False
+        self._probes += 1
+        return self._probes
+
+    def _on_idle(self) -> Halt | None:
+        """Every branch has come to its end, or to a call that waits for an answer: for a person, if for none other."""
+        if self.stop is not None or self._stirred or self.pending or not self.waiting:
+            return None
+        return self.halt(awaits_approval([request for request, _ in self.waiting]))
 
     def _survived(self, seen: tuple[int, ...]) -> tuple[int, ...]:
         """Return the failed attempts that a branch has seen and no durable attempt has marked (contract.md, 6.3).
@@ -273,6 +324,8 @@ class Launch:
             return f"a {type(frame).__name__} at {frame.site!r}, which is no such site of this script"
         if fact.capability != called:
             return f"{called!r} called at {frame.site}, where the script calls {fact.capability!r}"
+        if not self._races.has_begun(frame.path):
+            return f"{identity} in a branch of a race that has not begun"
         if self._races.is_lost(frame.path):
             return f"{identity} in a branch that has lost its race"
         if frame.id != self._last_id + 1:
@@ -281,7 +334,7 @@ class Launch:
             return f"{identity} while another call at this site and path is in flight: their order would be chance"
         if frame.occurrence != expected:
             return f"{identity}, where the host counts occurrence {expected}"
-        if len(self.pending) >= WINDOW:
+        if len(self.pending) + len(self.held) >= WINDOW:
             return f"more than {WINDOW} calls in flight"
         return None
 

@@ -40,6 +40,10 @@ class Launcher(Protocol):
     def driver_name(self) -> str:
         """The name of the sandbox driver."""
 
+    @property
+    def image(self) -> str:
+        """The id of the image that it has pinned, "" where there is none."""
+
     async def start(self, live: LiveRun, launch: Launch, annotated: str, ended: Callable[[], None]) -> None:
         """Start the actor of a run."""
 
@@ -120,6 +124,7 @@ class Launches:
             launch=len(history.launches) + 1,
             revision=following.revision.revision,
             driver=self._launcher.driver_name,
+            image=self._launcher.image,
             envelope=following.envelope,
             allow_repeats=following.allowance.all_repeats,
             allowed_repeats=tuple(following.allowance.repeats),

@@ -12,6 +12,7 @@ from tallystick.providers import catalogue
 
 #: A mistyped budget is more likely than a single run above this (dollars).
 MAX_BUDGET_USD = 1_000_000
+MAX_TOKENS = 10**12
 MAX_SEED = (1 << 63) - 1
 #: Seconds that a call of the local provider may be told to take.
 MAX_LATENCY = 3_600.0
@@ -30,6 +31,10 @@ def envelope_of(limits: Limits, base: Envelope) -> Envelope:
         changes["grants"] = _grants(limits.grants)
     if limits.budget_usd is not None:
         changes["budget"] = budget_micros(limits.budget_usd)
+    if limits.budget_tokens is not None:
+        if not 1 <= limits.budget_tokens <= MAX_TOKENS:
+            raise UsageError(f"budget_tokens is {limits.budget_tokens}; it must be between 1 and {MAX_TOKENS:,}")
+        changes["budget_tokens"] = limits.budget_tokens
     for name in ("concurrency", "max_calls"):
         value = getattr(limits, name)
         if value is not None:

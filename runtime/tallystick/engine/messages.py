@@ -11,12 +11,15 @@ import msgspec
 from tallystick.contract.capability import Effect, OrphanPolicy, RepeatPolicy
 from tallystick.contract.events import ErrorInfo, RunStatus
 from tallystick.contract.identity import Identity
+from tallystick.engine.authoring.choices import AutoRepair, AutoRepairReport, CandidateLine
+from tallystick.engine.money_messages import WaitingCall
 
 ConflictKind: TypeAlias = Literal["unresolved_moved", "removed", "capability_changed", "call_changed"]
-Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "idle"]
+Phase: TypeAlias = Literal["queued", "starting", "running", "settling", "writing", "idle"]
 ProgressKind: TypeAlias = Literal[
     "snapshot",
     "queued",
+    "preparing",
     "launch",
     "started",
     "replayed",
@@ -25,13 +28,17 @@ ProgressKind: TypeAlias = Literal[
     "unresolved",
     "denied",
     "waiting",
+    "retrying",
     "settling",
     "log",
     "warning",
+    "asked",
+    "rejected",
+    "accepted",
     "ended",
 ]
 
-EXIT_BY_CODE = {"TS-C": 3, "TS-G": 3, "TS-D": 4, "TS-A": 5, "TS-P": 6, "TS-S": 7, "TS-N": 7, "TS-U": 2}
+EXIT_BY_CODE = {"TS-C": 3, "TS-G": 3, "TS-M": 3, "TS-D": 4, "TS-A": 5, "TS-P": 6, "TS-S": 7, "TS-N": 7, "TS-U": 2}
 
 
 def exit_code_of(code: str | None) -> int:
@@ -44,6 +51,7 @@ class Limits(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     grants: tuple[str, ...] | None = None
     budget_usd: float | None = None
+    budget_tokens: int | None = None
     concurrency: int | None = None
     max_calls: int | None = None
     wall_clock: float | None = None
@@ -153,6 +161,7 @@ class RunRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int = 0
     faults: tuple[str, ...] = ()
     latency: float = 0.0
+    auto_repair: AutoRepair | None = None
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,6 +178,7 @@ class ResumeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     who: str = "an operator"
     faults: tuple[str, ...] | None = None
     latency: float | None = None
+    auto_repair: AutoRepair | None = None
 
 
 class PlanRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -241,12 +251,20 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class Spend(msgspec.Struct, frozen=True):
-    """Known spend of the whole run in dollars, and how many calls came without a price."""
+    """Known spend of the whole run in dollars, and how many calls came without a price.
+
+    ``replay_unpriced`` of the replays that have saved something had come without a price. ``models_usd`` is what of
+    ``usd`` went to models that wrote or repaired the script. ``tokens`` are known, ``reserved_tokens`` set aside.
+    """
 
     usd: float = 0.0
     unpriced: int = 0
     reserved_usd: float = 0.0
     replay_saved_usd: float = 0.0
+    replay_unpriced: int = 0
+    tokens: int = 0
+    reserved_tokens: int = 0
+    models_usd: float = 0.0
 
 
 class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -256,7 +274,7 @@ class AttemptReport(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     capability: str
     effect: Effect
-    state: Literal["in_flight", "committed", "failed", "unusable", "unresolved", "unknown", "abandoned"]
+    state: Literal["in_flight", "committed", "failed", "unusable", "unresolved", "unknown", "resent", "abandoned"]
     revision: int
     launch: int
     started: float
@@ -281,6 +299,8 @@ class LaunchReport(msgspec.Struct, frozen=True, kw_only=True):
     status: RunStatus
     reason: str | None = None
     calls: Calls = Calls()
+    driver: str = ""
+    image: str = ""
 
 
 class Artifact(msgspec.Struct, frozen=True):
@@ -304,6 +324,7 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     spend: Spend = Spend()
     orphans: tuple[Identity, ...] = ()
     unresolved: tuple[AttemptReport, ...] = ()
+    waiting: tuple[WaitingCall, ...] = ()
     error: ErrorInfo | None = None
     name: str = ""
     phase: Phase = "idle"
@@ -314,22 +335,26 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     not_reached: tuple[Identity, ...] = ()
     warnings: tuple[str, ...] = ()
     launches: tuple[LaunchReport, ...] = ()
+    candidates: tuple[CandidateLine, ...] = ()
+    auto_repair: AutoRepairReport | None = None
     logs: str = ""
 
     @property
     def exit_code(self) -> int:
         """The exit status of a command that waited for this run."""
-        return 0 if self.status in ("completed", "running") else exit_code_of(self.reason)
+        return 0 if self.status in ("completed", "running", "draft") else exit_code_of(self.reason)
 
 
 class RunLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A run in a listing."""
+    """A run in a listing; ``usd`` is what it is known to have cost, beside ``unpriced`` calls of unknown cost."""
 
     run: str
     name: str
     status: RunStatus
     created: float
     updated: float
+    usd: float = 0.0
+    unpriced: int = 0
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -341,9 +366,14 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class ReconcileRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settle an unresolved or unusable attempt: with the known result, or by abandoning it."""
+    """Settle an unresolved or unusable attempt: with the known result, by abandoning it, or by its kept answer.
+
+    ``reprocess`` reads the kept answer again without a new call. ``cost_usd`` alone prices an attempt that came
+    without one.
+    """
 
     abandon: bool = False
+    reprocess: bool = False
     result: Any | msgspec.UnsetType = msgspec.UNSET
     cost_usd: float | None = None
     who: str
@@ -384,6 +414,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     store: str
     driver: str
+    why_driver: str = ""
+    image: str = ""
     started: float
     live: int
     queued: int
@@ -421,6 +453,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     identity: Identity
     state: str
     lines: tuple[str, ...]
+
+
+class BudgetRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Set another budget for a run, in dollars: at once where it is live, and for every later launch."""
+
+    budget_usd: float
+    who: str = "an operator"
 
 
 class RetireRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from tallystick.contract.attempts import Attempt
-from tallystick.contract.errors import StoreError, UsageError
-from tallystick.contract.events import AttemptDecided, Committed, Record, SiteRetired
+from tallystick.contract.errors import AttemptUnresolvedError, StoreError, UsageError
+from tallystick.contract.events import AnyEvent, AttemptDecided, AttemptPriced, Committed, Record, SiteRetired
+from tallystick.contract.history import History
 from tallystick.contract.prefix import frozen_sites
 from tallystick.engine.limits import cost_micros
 from tallystick.engine.messages import AttemptReport, ReconcileRequest, RetireRequest
@@ -17,9 +18,9 @@ from tallystick.engine.results import UnusableResultError
 from tallystick.engine.rows import row_of
 from tallystick.engine.service import Service
 from tallystick.kernel import Clock
-from tallystick.providers.protocol import Blob
+from tallystick.providers.protocol import Blob, Succeeded, Unknown
 
-CONFLICT = "TS-U004"
+CONFLICT, STILL_UNUSABLE = "TS-U004", "TS-A003"
 
 
 class Operator:
@@ -35,18 +36,17 @@ class Operator:
         return [attempt_report(attempt) for attempt in history.attempts.values()]
 
     async def reconcile(self, run: str, number: int, request: ReconcileRequest) -> AttemptReport:
-        """Commit the known result of an attempt, or abandon it to permit one more execution.
+        """Commit the known result of an attempt, abandon it, read its kept answer again, or set its price.
 
-        The same decision again changes nothing; a conflicting one is refused.
+        Before an attempt is abandoned its provider is asked, where it can be: what it answers closes the attempt. The
+        same decision again changes nothing; a conflicting one is refused.
 
         Raises:
             UsageError: no such attempt, not open to a decision, decided otherwise, or a result that does not fit.
+            AttemptUnresolvedError: the kept answer still cannot be used.
             PolicyDeniedError: the run is live.
         """
-        if request.abandon == (request.result is not msgspec.UNSET):
-            raise UsageError(
-                "say one of two: the known result, or that the attempt is abandoned", hint="--result FILE or --abandon"
-            )
+        _require_one(request)
         service = self._service
         with service.launches.claim(run, "reconcile"):
             history = await service.library.history(run)
@@ -54,24 +54,23 @@ class Operator:
             attempt = history.attempts.get(number)
             if attempt is None:
                 raise UsageError(f"run {run} has no attempt {number}", hint=f"tally attempts {run} lists them")
-            record = None if request.abandon else await self._record(attempt, request)
-            if self._is_settled(attempt, record):
-                return attempt_report(attempt)
-            now = self._clock.now()
-            decided = AttemptDecided(
-                run=run,
-                at=now,
-                attempt=number,
-                decision="abandon" if request.abandon else "commit",
-                who=request.who,
-                why=request.why,
-            )
-            events: list[AttemptDecided | Committed] = [decided]
-            if record is not None:
-                events.append(Committed(run=run, at=now, record=record))
-            launch = history.launch
-            status = launch.ended.status if launch is not None and launch.ended is not None else "interrupted"
-            await service.journal.append(events, [row_of(history, status, now, live=False)])
+            events: list[AnyEvent] = []
+            if request.abandon:
+                await self._ask_first(attempt)
+                if not self._is_settled(attempt, None):
+                    events = self._decision(attempt, request, None)
+            elif request.reprocess or request.result is not msgspec.UNSET:
+                if not (request.reprocess and attempt.decided is not None and attempt.committed is not None):
+                    record = await self._record(history, attempt, request)
+                    if not self._is_settled(attempt, record):
+                        events = self._decision(attempt, request, record)
+            elif not self._has_price(attempt, request):
+                events = [self._price(attempt, request)]
+            if events:
+                launch = history.launch
+                status = launch.ended.status if launch is not None and launch.ended is not None else "interrupted"
+                await service.journal.append(events)
+                await service.journal.append([], [row_of(history, status, self._clock.now(), live=False)])
         return attempt_report(attempt)
 
     async def retire(self, run: str, request: RetireRequest) -> None:
@@ -124,16 +123,114 @@ class Operator:
             )
         return False
 
-    async def _record(self, attempt: Attempt, request: ReconcileRequest) -> Record:
+    async def _ask_first(self, attempt: Attempt) -> None:
+        """Ask the provider before anybody permits one more payment.
+
+        Raises:
+            UsageError: it knows what became of the attempt, which has its end now.
+        """
+        if attempt.state != "unresolved":
+            return
+        await self._service.inquirer.ask(attempt)
+        if attempt.found is not None or attempt.committed is not None:
+            said = f": {attempt.found.text}" if attempt.found is not None else ""
+            raise UsageError(
+                f"the provider was asked, and attempt {attempt.started.attempt} is {attempt.state}{said}; "
+                "it was not abandoned",
+                hint="resume: what is committed replays for free, and what has failed is executed again",
+                code=CONFLICT,
+            )
+
+    def _decision(self, attempt: Attempt, request: ReconcileRequest, record: Record | None) -> list[AnyEvent]:
+        """Return the events of a decision; ``record`` is what is committed, None to abandon."""
+        run, now, number = attempt.started.run, self._clock.now(), attempt.started.attempt
+        events: list[AnyEvent] = [
+            AttemptDecided(
+                run=run,
+                at=now,
+                attempt=number,
+                decision="abandon" if record is None else "commit",
+                who=request.who,
+                why=request.why or ("its kept answer was processed again" if request.reprocess else ""),
+            )
+        ]
+        if record is not None:
+            events.append(Committed(run=run, at=now, record=record))
+        elif request.cost_usd is not None and not attempt.is_billed:
+            events.append(self._price(attempt, request))
+        return events
+
+    def _has_price(self, attempt: Attempt, request: ReconcileRequest) -> bool:
+        """Whether this very price stands already.
+
+        Raises:
+            UsageError: the provider has named one, or the attempt must be decided first.
+        """
+        number = attempt.started.attempt
+        if attempt.open:
+            raise UsageError(
+                f"attempt {number} is {attempt.state}, and has no price before it has an end; nothing was changed",
+                hint="give --cost together with --result or --abandon",
+            )
+        if not attempt.is_unpriced:
+            what = "counts with the attempt that sent it again" if attempt.state == "resent" else "has its price"
+            raise UsageError(f"attempt {number} {what}; nothing was changed", code=CONFLICT)
+        return attempt.priced is not None and attempt.priced.cost == cost_micros(request.cost_usd or 0.0)
+
+    def _price(self, attempt: Attempt, request: ReconcileRequest) -> AttemptPriced:
+        return AttemptPriced(
+            run=attempt.started.run,
+            at=self._clock.now(),
+            attempt=attempt.started.attempt,
+            cost=cost_micros(request.cost_usd or 0.0),
+            who=request.who,
+            why=request.why,
+        )
+
+    async def _record(self, history: History, attempt: Attempt, request: ReconcileRequest) -> Record:
+        """Return the record that a decision commits: of the given result, or of the kept answer."""
         started = attempt.started
+        latest = history.latest_attempt[started.identity]
+        if latest is not attempt:
+            raise UsageError(
+                f"attempt {started.attempt} was followed by attempt {latest.started.attempt} at {started.identity}, "
+                "which decides; nothing was changed",
+                hint=f"tally attempts {history.run} lists them",
+                code=CONFLICT,
+            )
+        if request.reprocess:
+            return await self._reprocessed(attempt, request)
         try:
             kept = await self._service.keeper.keep(started.capability, _with_blobs(request.result))
             self._check_files(request.result)
         except UnusableResultError as error:
             raise UsageError(f"the result does not fit: {error}", hint="tally capabilities shows its shape") from None
-        known = attempt.ended.cost if attempt.ended is not None else None
-        cost = known if request.cost_usd is None else cost_micros(request.cost_usd)
-        return kept.record(started, cost=cost)
+        return kept.record(started, cost=_cost(request, attempt.cost))
+
+    async def _reprocessed(self, attempt: Attempt, request: ReconcileRequest) -> Record:
+        started = attempt.started
+        self._is_settled(attempt, None)
+        outcome = await self._service.inquirer.reprocess(attempt)
+        if outcome is None:
+            lacks = "has no kept answer" if attempt.raw is None else f'came from "{started.provider}", which reads none'
+            raise UsageError(
+                f"attempt {started.attempt} {lacks} again; nothing was changed",
+                hint="settle it with --result FILE or --abandon",
+            )
+        try:
+            if isinstance(outcome, Succeeded):
+                kept = await self._service.keeper.keep(started.capability, outcome.result)
+                cost = attempt.cost if outcome.cost is None else outcome.cost
+                return kept.record(started, cost=_cost(request, cost), usage=outcome.usage)
+            said = outcome.reason if isinstance(outcome, Unknown) else outcome.text
+        except UnusableResultError as error:
+            said = str(error)
+        raise AttemptUnresolvedError(
+            f"the kept answer of attempt {started.attempt} still cannot be used: {said}. It stays as it is; no "
+            "call was made and nothing spent",
+            hint="correct the provider's settings, restart the daemon and try again; or --result FILE, or --abandon",
+            code=STILL_UNUSABLE,
+        )
 
     def _check_files(self, value: Any) -> None:
         """Refuse a result that refers to files which are not there: it could never be used."""
@@ -152,6 +249,25 @@ class Operator:
         elif isinstance(value, list):
             for item in value:
                 self._check_files(item)
+
+
+def _require_one(request: ReconcileRequest) -> None:
+    """Refuse what is no decision.
+
+    Raises:
+        UsageError: none or several of result, abandonment, reprocessing and price.
+    """
+    ways = (request.abandon, request.reprocess, request.result is not msgspec.UNSET)
+    if sum(ways) > 1 or not (any(ways) or request.cost_usd is not None):
+        raise UsageError(
+            "say one of these: the known result, that the attempt is abandoned, that its kept answer is read again, or "
+            "what it cost",
+            hint="--result FILE, --abandon, --reprocess, or --cost DOLLARS alone",
+        )
+
+
+def _cost(request: ReconcileRequest, known: int | None) -> int | None:
+    return known if request.cost_usd is None else cost_micros(request.cost_usd)
 
 
 def _with_blobs(value: Any) -> Any:

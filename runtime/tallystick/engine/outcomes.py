@@ -21,25 +21,25 @@ def sound(outcome: object) -> Outcome:
     match outcome:
         case Succeeded():
             return msgspec.structs.replace(
-                outcome, cost=_cost(outcome.cost), usage=_usage(outcome.usage), job=_job(outcome.job)
+                outcome, cost=micros(outcome.cost), usage=_usage(outcome.usage), job=job_id(outcome.job)
             )
         case Refused():
             return msgspec.structs.replace(
                 outcome,
                 kind=_kind(outcome.kind),
                 text=_text(outcome.text),
-                cost=_cost(outcome.cost),
+                cost=micros(outcome.cost),
                 retry_after=_seconds(outcome.retry_after),
             )
         case Unusable():
-            return msgspec.structs.replace(outcome, text=_text(outcome.text), cost=_cost(outcome.cost))
+            return msgspec.structs.replace(outcome, text=_text(outcome.text), cost=micros(outcome.cost))
         case Unknown():
             return msgspec.structs.replace(
                 outcome,
                 reason=_text(outcome.reason),
                 kind=_kind(outcome.kind),
-                cost=_cost(outcome.cost),
-                job=_job(outcome.job),
+                cost=micros(outcome.cost),
+                job=job_id(outcome.job),
             )
         case _:
             return Unknown(reason=f"the provider returned a {type(outcome).__name__}, no outcome", kind="unavailable")
@@ -52,7 +52,8 @@ def raised(error: Exception) -> Unknown:
     )
 
 
-def _cost(cost: Any) -> int | None:
+def micros(cost: Any) -> int | None:
+    """Return a cost in micro-dollars, None where it is none."""
     return cost if type(cost) is int and 0 <= cost < 1 << 63 else None
 
 
@@ -66,7 +67,8 @@ def _usage(usage: Any) -> dict[str, Any]:
     return usage
 
 
-def _job(job: Any) -> str | None:
+def job_id(job: Any) -> str | None:
+    """Return a provider's id of its work, bounded; None where there is none."""
     return None if job is None else _text(job)
 
 

@@ -11,11 +11,11 @@ from tallystick.contract.errors import RunFailedError, StoreError
 from tallystick.contract.events import ErrorInfo
 from tallystick.contract.identity import Identity
 from tallystick.contract.plan import NewCall, Plan, State
-from tallystick.contract.runtime_rule import Stop
+from tallystick.contract.runtime_rule import Stop, awaits_approval
 from tallystick.engine.launch import Launch
 from tallystick.engine.results import ResultKeeper
 from tallystick.engine.sandbox_pool import Guest, GuestPool
-from tallystick.engine.steps import BREACH, Decide, Dispatch, Fail, Halt, Serve, Step, WriteWinner
+from tallystick.engine.steps import BREACH, Decide, Dispatch, Fail, Halt, Hold, Serve, Step, WriteWinner
 from tallystick.kernel import Clock, cancel_after
 from tallystick.sandbox.frames import Decided, Failure, FrameError, Reply, Start, Sync, Synced, ToGuest
 from tallystick.sandbox.protocol import EndOfGuest, SandboxError
@@ -135,6 +135,8 @@ class _Rehearsal:
             case WriteWinner(race=race, identity=identity):
                 if not self._is_open(identity):
                     self._do(self._launch.on_written(race))
+            case Hold(request=request):
+                self._stops.append(awaits_approval([request]))
             case Halt(stop=stop):
                 self._on_stop(stop)
 
@@ -152,6 +154,6 @@ class _Rehearsal:
         depth = len(race.path)
         return any(
             request.identity.path[:depth] == race.path and str(request.identity.path[depth]).startswith(prefix)
-            for request in self._launch.pending.values()
+            for request in self._launch.unanswered
             if len(request.identity.path) > depth
         )

@@ -37,6 +37,10 @@ class ProviderBench:
                 self._loaded[name] = loaded.provider
         return self._loaded[name]
 
+    def loaded(self, name: str) -> Provider | None:
+        """Return the provider of this name where it was loaded."""
+        return self._loaded.get(name)
+
     async def close(self) -> None:
         """Close every provider that was loaded."""
         for provider in self._loaded.values():

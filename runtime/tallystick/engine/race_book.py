@@ -6,7 +6,7 @@ import msgspec
 
 from tallystick.contract.identity import Identity, Path
 from tallystick.contract.source import SiteFact
-from tallystick.sandbox.frames import Race, Won
+from tallystick.sandbox.frames import Race, Won, is_race_step, race_step
 
 
 class _Open(msgspec.Struct):
@@ -27,6 +27,7 @@ class RaceBook:
         self.invoked: set[Identity] = set()
         self._sites = sites
         self._open: dict[int, _Open] = {}
+        self._branches: set[Path] = set()
         self._lost: set[Path] = set()
 
     def open(self, frame: Race, winner: int | None) -> Identity:
@@ -34,6 +35,8 @@ class RaceBook:
         identity = Identity(frame.site, frame.path, frame.occurrence)
         self.invoked.add(identity)
         self._open[frame.id] = _Open(identity, frame.width, winner, written=winner is not None)
+        branches = [self._path(identity, branch) for branch in range(frame.width)]
+        self._branches.update(branches if winner is None else branches[winner : winner + 1])
         return identity
 
     def won(self, frame: Won) -> tuple[Identity, str, int] | None:
@@ -42,11 +45,8 @@ class RaceBook:
         if race is None or race.winner is not None or frame.winner >= race.width:
             return None
         race.winner = frame.winner
-        site, path, occurrence = race.identity.site, race.identity.path, race.identity.occurrence
-        for branch in range(race.width):
-            if branch != frame.winner:
-                self._lost.add((*path, f"{site}:{occurrence}:{branch}"))
-        return race.identity, self._sites[site].fingerprint, race.width
+        self._lost.update(self._path(race.identity, branch) for branch in range(race.width) if branch != frame.winner)
+        return race.identity, self._sites[race.identity.site].fingerprint, race.width
 
     def written(self, race: int) -> int | None:
         """Take note that a winner is durable, and return it."""
@@ -59,6 +59,14 @@ class RaceBook:
         """Whether a winner waits to become durable."""
         return any(race.winner is not None and not race.written for race in self._open.values())
 
+    def has_begun(self, path: Path) -> bool:
+        """Whether every branch of a race that a path runs through was started in this launch."""
+        return all(path[: depth + 1] in self._branches for depth, step in enumerate(path) if is_race_step(step))
+
     def is_lost(self, path: Path) -> bool:
         """Whether a path lies in a branch that lost a race of this launch."""
         return bool(self._lost) and any(path[: depth + 1] in self._lost for depth in range(len(path)))
+
+    @staticmethod
+    def _path(race: Identity, branch: int) -> Path:
+        return (*race.path, race_step(race.site, race.occurrence, branch))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tallystick.contract.events import AnyEvent, AttemptEnded, ErrorInfo, LaunchEnded
+from tallystick.contract.events import AnyEvent, AttemptEnded, CandidateJudged, ErrorInfo, LaunchEnded
 from tallystick.contract.history import History
 from tallystick.engine.steps import INTERRUPTED
 
@@ -30,11 +30,11 @@ def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
 
     The launch counts what the journal knows that it executed and failed; its replays left no trace.
     """
-    events: list[AnyEvent] = [*without_end(history, now, why)]
+    events: list[AnyEvent] = [*without_end(history, now, why), *_unanswered(history, now, why)]
     launch = history.launch
     if launch is not None and launch.ended is None:
         number = launch.started.launch
-        states = Counter(each.state for each in history.attempts.values() if each.started.launch == number)
+        states = Counter(each.state for each in history.latest_attempt.values() if each.started.launch == number)
         events.append(
             LaunchEnded(
                 run=history.run,
@@ -54,16 +54,25 @@ def cut_off(history: History, now: float, why: str) -> list[AnyEvent]:
     return events
 
 
-def obstacle(history: History) -> str | None:
-    """Say why a run may not go on without asking, None when it may.
+def _unanswered(history: History, now: float, why: str) -> list[CandidateJudged]:
+    """Return the ends of model calls that have none: perhaps billed, so that their reservations stay set aside."""
+    return [
+        CandidateJudged(run=history.run, at=now, candidate=number, outcome="unknown", text=why)
+        for number, candidate in history.candidates.items()
+        if candidate.judged is None
+    ]
 
-    It may when its latest launch was interrupted and nothing of it is unresolved. An orderly stop of the daemon does
-    not count towards the interruptions in a row.
+
+def obstacle(history: History, *, asked: bool = False) -> str | None:
+    """Say why a run may not go on by itself, None when it may.
+
+    It may when its latest launch was interrupted and nothing of it is unresolved, or when the providers of what is are
+    going to be ``asked``. An orderly stop of the daemon does not count towards the interruptions in a row.
     """
     ends = [launch.ended for launch in history.launches.values()]
     if not ends or ends[-1] is None or ends[-1].status != "interrupted":
         return "it was not interrupted"
-    if history.unresolved:
+    if history.unresolved and not asked:
         return f"{len(history.unresolved)} call(s) are unresolved"
     recent = ends[-MAX_INTERRUPTIONS:]
     if [ended is not None and ended.reason == INTERRUPTED for ended in recent] == [True] * MAX_INTERRUPTIONS:

@@ -17,7 +17,9 @@ from tallystick.engine.messages import (
     PlanReport,
     RunLine,
     RunReport,
+    Spend,
 )
+from tallystick.engine.waiting import denied, waiting_calls
 from tallystick.store.protocol import RunRow
 
 INTERRUPTED_HINT = "tally resume goes on from here; what is committed replays for free"
@@ -30,7 +32,7 @@ def dollars(micros: int | None) -> float | None:
 
 def attempt_report(attempt: Attempt) -> AttemptReport:
     """Report one attempt."""
-    started, ended = attempt.started, attempt.ended
+    started = attempt.started
     return AttemptReport(
         attempt=started.attempt,
         identity=started.identity,
@@ -43,11 +45,11 @@ def attempt_report(attempt: Attempt) -> AttemptReport:
         payload=started.payload,
         take=started.take,
         effect_key=started.effect_key,
-        kind=ended.kind if ended is not None else None,
-        text=ended.text if ended is not None else "",
+        kind=attempt.kind,
+        text=attempt.text,
         cost_usd=dollars(attempt.cost),
         reserved_usd=attempt.held / MICROS_PER_USD,
-        job=ended.job if ended is not None else None,
+        job=attempt.job,
         decision=attempt.decided.decision if attempt.decided is not None else None,
     )
 
@@ -57,16 +59,16 @@ def run_report(history: History, live: LiveRun | None = None) -> RunReport:
     launch = history.launch
     ended = launch.ended if launch is not None else None
     unresolved = history.unresolved
-    error = _error(launch, live)
-    saved = live.saved if live is not None else ended.saved if ended is not None else 0
+    error = _error(history, live)
     return RunReport(
         run=history.run,
-        status=_status(launch, live),
+        status=_status(history, live),
         reason=error.code if error is not None else None,
         calls=live.calls if live is not None else _calls(launch, len(unresolved)),
-        spend=spend_of(history, saved),
+        spend=_spend(history, live),
         orphans=ended.orphans if ended is not None else (),
         unresolved=tuple(map(attempt_report, unresolved)),
+        waiting=waiting_calls(history) if live is None else (),
         error=error,
         name=history.created.name if history.created is not None else "",
         phase=live.phase if live is not None else "idle",
@@ -78,6 +80,13 @@ def run_report(history: History, live: LiveRun | None = None) -> RunReport:
         warnings=ended.warnings if ended is not None else (),
         launches=tuple(_launch_report(each) for each in history.launches.values()),
     )
+
+
+def _spend(history: History, live: LiveRun | None) -> Spend:
+    if live is not None:
+        return spend_of(history, live.saved, live.saved_unpriced)
+    ended = history.launch.ended if history.launch is not None else None
+    return spend_of(history, ended.saved, ended.saved_unpriced) if ended is not None else spend_of(history)
 
 
 def plan_report(plan: Plan) -> PlanReport:
@@ -109,25 +118,38 @@ def artifacts(history: History) -> list[Artifact]:
     ]
 
 
-def run_line(row: RunRow) -> RunLine:
-    """Turn an index line into a line of a listing."""
-    return RunLine(run=row.run, name=row.name, status=row.status, created=row.created, updated=row.updated)
+def run_line(row: RunRow, live: LiveRun | None = None) -> RunLine:
+    """Turn an index line into a line of a listing; a live run knows better what it has spent."""
+    spent, unpriced = (row.spent, row.unpriced) if live is None else (live.history.spent, live.history.unpriced)
+    return RunLine(
+        run=row.run,
+        name=row.name,
+        status=row.status,
+        created=row.created,
+        updated=row.updated,
+        usd=spent / MICROS_PER_USD,
+        unpriced=unpriced,
+    )
 
 
-def _status(launch: Launch | None, live: LiveRun | None) -> RunStatus:
+def _status(history: History, live: LiveRun | None) -> RunStatus:
+    launch = history.launch
     if live is not None:
         return "running"
+    if denied(history) is not None:
+        return "stopped"
     if launch is None or launch.ended is None:
         return "interrupted"
     return launch.ended.status
 
 
-def _error(launch: Launch | None, live: LiveRun | None) -> ErrorInfo | None:
+def _error(history: History, live: LiveRun | None) -> ErrorInfo | None:
+    launch = history.launch
     if live is not None:
         return None
     if launch is None or launch.ended is None:
         return ErrorInfo("TS-N003", "the latest launch has no end in the journal: it was cut off", INTERRUPTED_HINT)
-    return launch.ended.error
+    return denied(history) or launch.ended.error
 
 
 def _calls(launch: Launch | None, unresolved: int) -> Calls:
@@ -153,4 +175,6 @@ def _launch_report(launch: Launch) -> LaunchReport:
         status=ended.status if ended is not None else "running",
         reason=ended.reason if ended is not None else None,
         calls=_calls(launch, 0),
+        driver=started.driver,
+        image=launch.image,
     )

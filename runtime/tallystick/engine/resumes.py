@@ -1,14 +1,16 @@
 """Going on with a run: what stands in the way is found before anything starts (contract.md, sections 6 and 10).
 
-The order: what an earlier launch left in flight settles; checker; gate; unresolved attempts; for a new revision the
-plan; then the next launch. ``plan`` takes the same way and stops short of the launch.
+The order: what an earlier launch left in flight settles; providers are asked what became of unresolved attempts;
+checker; gate; the attempts that stay unresolved; for a new revision the plan; then the next launch. ``plan`` takes the
+same way, asks nobody, and stops short of the launch.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
+from tallystick.contract.attempts import Attempt
 from tallystick.contract.capability import Envelope
 from tallystick.contract.errors import (
     AttemptUnresolvedError,
@@ -17,7 +19,7 @@ from tallystick.contract.errors import (
     TallyError,
     UsageError,
 )
-from tallystick.contract.events import AnyEvent, FailureRetried, LaunchStarted, RevisionAdded
+from tallystick.contract.events import AnyEvent, FailureRetried, RevisionAdded
 from tallystick.contract.history import History
 from tallystick.contract.identity import Identity
 from tallystick.contract.keys import revision_digest
@@ -28,11 +30,12 @@ from tallystick.contract.runtime_rule import DIVERGED, REPEAT, UNRESOLVED, Allow
 from tallystick.contract.script import Script
 from tallystick.engine import reports
 from tallystick.engine.gate_actor import Review
+from tallystick.engine.inquirer import Inquirer
 from tallystick.engine.launch import Launch
 from tallystick.engine.launches import Launches, NextLaunch
 from tallystick.engine.library import Library
 from tallystick.engine.limits import envelope_of
-from tallystick.engine.messages import Limits, PlanRequest, ResumeRequest
+from tallystick.engine.messages import AttemptReport, Limits, PlanRequest, ResumeRequest
 from tallystick.engine.planner import Planner
 from tallystick.engine.review import accepted
 from tallystick.kernel import Clock
@@ -62,7 +65,8 @@ class _Candidate(msgspec.Struct, frozen=True):
     script: Script
     revision: RevisionAdded
     envelope: Envelope
-    before: LaunchStarted
+    faults: tuple[str, ...]
+    latency: float
 
     def is_new(self, history: History) -> bool:
         return self.revision.revision not in history.revisions
@@ -77,6 +81,7 @@ class Resumes:
         launches: Launches,
         library: Library,
         planner: Planner,
+        inquirer: Inquirer,
         review: Reviewer,
         make_launch: MakeLaunch,
         clock: Clock,
@@ -84,6 +89,7 @@ class Resumes:
         self._launches = launches
         self._library = library
         self._planner = planner
+        self._inquirer = inquirer
         self._review = review
         self._make_launch = make_launch
         self._clock = clock
@@ -98,7 +104,8 @@ class Resumes:
         with self._launches.claim(run, "plan"):
             history = await self._library.history(run)
             candidate = await self._candidate(history, request.source, request.args, request.limits)
-            return await self._rehearse(history, candidate, Allowance())
+            allowance = Allowance(resends=await self._inquirer.resendable(history))
+            return await self._rehearse(history, candidate, allowance)
 
     async def resume(self, run: str, request: ResumeRequest, by: str) -> None:
         """Start the next launch of a run, if nothing stands in the way.
@@ -112,16 +119,21 @@ class Resumes:
         with self._launches.claim(run, by):
             history = await self._library.history(run)
             await self._launches.settle(history)
+            said = await self._inquirer.ask_all(history)
             candidate = await self._candidate(history, request.source, request.args, request.limits)
-            if history.unresolved and not request.proceed:
-                raise unresolved_error(history)
+            resends = await self._inquirer.resendable(history)
+            held = [attempt for attempt in history.unresolved if attempt.started.attempt not in resends]
+            if held and not request.proceed:
+                raise unresolved_error(history.run, held, said)
             retried = [self._retried(history, identity) for identity in request.retry_failed]
             allowance = Allowance(
-                request.allow_repeats, frozenset(request.allowed_repeats), frozenset(request.retry_failed)
+                request.allow_repeats,
+                frozenset(request.allowed_repeats),
+                frozenset(request.retry_failed),
+                resends,
             )
             if request.preflight and (candidate.is_new(history) or retried):
                 _refuse(run, await self._rehearse(history, candidate, allowance), proceed=request.proceed)
-            before = candidate.before
             events: list[AnyEvent] = [
                 FailureRetried(run=run, at=self._clock.now(), attempt=attempt, who=request.who) for attempt in retried
             ]
@@ -134,24 +146,30 @@ class Resumes:
                     annotated=candidate.script.annotated,
                     envelope=candidate.envelope,
                     allowance=allowance,
-                    faults=before.faults if request.faults is None else request.faults,
-                    latency=before.latency if request.latency is None else request.latency,
+                    faults=candidate.faults if request.faults is None else request.faults,
+                    latency=candidate.latency if request.latency is None else request.latency,
                     before=tuple(events),
                 )
             )
 
     async def _candidate(self, history: History, source: str | None, args: Any, limits: Limits) -> _Candidate:
         check_schemes(history)
-        launch = history.launch
-        if launch is None:
-            raise UsageError(f"run {history.run} has never been launched", hint="submit its script again")
-        before = launch.started
-        envelope = envelope_of(limits, before.envelope)
-        wanted = history.revision.args if args is msgspec.UNSET else args
+        launch, created = history.launch, history.created
+        before = launch.started if launch is not None else None
+        # A run without a launch is a draft that a model wrote, or could not write: see the decision on drafts.
+        envelope = envelope_of(limits, launch.envelope if launch else created.envelope if created else Envelope())
+        known = history.revision.args if history.revisions else None
+        wanted = known if args is msgspec.UNSET else args
         canonical_args(wanted)
         text = source if source is not None else history.revision.source
         script = accepted(await self._review(text, envelope, history))
-        return _Candidate(script, revision_of(history, script, wanted, self._clock.now()), envelope, before)
+        return _Candidate(
+            script,
+            revision_of(history, script, wanted, self._clock.now()),
+            envelope,
+            faults=before.faults if before is not None else (),
+            latency=before.latency if before is not None else 0.0,
+        )
 
     async def _rehearse(self, history: History, candidate: _Candidate, allowance: Allowance) -> Plan:
         number = len(history.launches) + 1
@@ -208,16 +226,21 @@ def canonical_args(args: Any) -> bytes:
         raise UsageError(f"the args cannot be used: {error}") from None
 
 
-def unresolved_error(history: History) -> AttemptUnresolvedError:
-    """Name the attempts that stand in the way of a resume."""
-    attempts = [reports.attempt_report(attempt) for attempt in history.unresolved]
-    names = "; ".join(f"attempt {each.attempt} at {each.identity} ({each.capability})" for each in attempts[:5])
+def unresolved_error(run: str, held: Sequence[Attempt], said: Mapping[int, str]) -> AttemptUnresolvedError:
+    """Name the attempts that stand in the way of a resume; ``said`` is what providers answered of them."""
+    attempts = [reports.attempt_report(attempt) for attempt in held]
+    names = "; ".join(_named(each, said.get(each.attempt, "")) for each in attempts[:5])
     return AttemptUnresolvedError(
         f"{len(attempts)} call(s) may have been executed and billed, and nobody knows: {names}. Nothing was started",
-        hint=f"tally attempts {history.run} shows them; settle each with tally reconcile {history.run} ATTEMPT "
+        hint=f"tally attempts {run} shows them; settle each with tally reconcile {run} ATTEMPT "
         "--result FILE or --abandon; or resume with --proceed up to them",
         details=attempts,
     )
+
+
+def _named(attempt: AttemptReport, said: str) -> str:
+    name = f"attempt {attempt.attempt} at {attempt.identity} ({attempt.capability})"
+    return f"{name}, of which was said: {said}" if said else name
 
 
 def _refuse(run: str, plan: Plan, *, proceed: bool) -> None:

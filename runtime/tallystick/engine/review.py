@@ -38,7 +38,7 @@ def accepted(review: Review) -> Script:
             f"the gate stopped the rewrite: {count} committed call(s) would change or move; nothing was started and "
             "nothing spent",
             hint="leave committed calls as and where they are; append new calls after them",
-            details=tuple(map(_conflict, review.verdict.counterexamples)),
+            details=tuple(map(conflict, review.verdict.counterexamples)),
         )
     return review.script
 
@@ -66,15 +66,16 @@ def gate_report(review: Review, frozen: int) -> GateReport:
     """
     if review.verdict is None:
         return GateReport(accepted=False, violations=_diagnostics(review.report), frozen=frozen)
-    conflicts = tuple(map(_conflict, review.verdict.counterexamples))
+    conflicts = tuple(map(conflict, review.verdict.counterexamples))
     return GateReport(accepted=review.verdict.accepted, counterexamples=conflicts, frozen=frozen)
 
 
 def _diagnostics(report: Report) -> tuple[Diagnostic, ...]:
-    return tuple(map(_diagnostic, report.violations))
+    return tuple(map(diagnostic, report.violations))
 
 
-def _diagnostic(violation: Violation) -> Diagnostic:
+def diagnostic(violation: Violation) -> Diagnostic:
+    """Turn a finding of the checker into the API's."""
     return Diagnostic(
         *_ends(violation.span),
         rule=violation.rule,
@@ -84,7 +85,8 @@ def _diagnostic(violation: Violation) -> Diagnostic:
     )
 
 
-def _conflict(found: Counterexample) -> Conflict:
+def conflict(found: Counterexample) -> Conflict:
+    """Turn a finding of the gate into the API's."""
     new = None if found.new_span is None else Excerpt(*_ends(found.new_span), text=found.new_text or "")
     return Conflict(
         site=found.site,

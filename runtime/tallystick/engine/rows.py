@@ -15,4 +15,6 @@ def row_of(history: History, status: RunStatus, at: float, *, live: bool, create
         created=first.at if first is not None else at,
         updated=at,
         live=live,
+        spent=history.spent,
+        unpriced=history.unpriced,
     )

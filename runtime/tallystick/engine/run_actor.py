@@ -7,16 +7,20 @@ launch ended once everything in flight has settled.
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from typing import Literal
 
 import anyio
 import msgspec
 
+from tallystick.contract.capability import usd
 from tallystick.contract.certificate import issue
 from tallystick.contract.errors import StoreError
-from tallystick.contract.events import AnyEvent, CallDenied, LaunchEnded, RaceDecided, Record, RunStatus
+from tallystick.contract.events import AnyEvent, ApprovalAsked, CallDenied, LaunchEnded, RaceDecided, Record, RunStatus
 from tallystick.contract.runtime_rule import Stop
+from tallystick.engine import repin
 from tallystick.engine import steps as core
-from tallystick.engine.capability_actor import DispatchCall
+from tallystick.engine.attempting import DispatchCall
+from tallystick.engine.ending import breach, over_output
 from tallystick.engine.journal import Journal
 from tallystick.engine.launch import Launch
 from tallystick.engine.live_run import LiveRun
@@ -27,7 +31,7 @@ from tallystick.engine.rows import row_of
 from tallystick.engine.sandbox_pool import Guest, GuestPool
 from tallystick.engine.slots import LaunchStoppedError
 from tallystick.kernel import Actor, MailboxFullError, Ref, cancel_after
-from tallystick.sandbox.frames import Decided, Failure, FrameError, Reply, Start, ToGuest
+from tallystick.sandbox.frames import Decided, Failure, FrameError, OutputError, Reply, Start, Sync, ToGuest
 from tallystick.sandbox.protocol import EndOfGuest, Exit, SandboxError
 
 #: Seconds that a guest gets to exit after its last word.
@@ -53,6 +57,7 @@ class RunActor(Actor[CancelRun]):
         annotated: str,
         capabilities: Mapping[str, Ref[DispatchCall]],
         pool: GuestPool,
+        on_change: Literal["note", "refuse"],
         journal: Journal,
         keeper: ResultKeeper,
         ended: Callable[[], None],
@@ -63,6 +68,7 @@ class RunActor(Actor[CancelRun]):
         self._annotated = annotated
         self._capabilities = capabilities
         self._pool = pool
+        self._on_change = on_change
         self._journal = journal
         self._keeper = keeper
         self._ended = ended
@@ -110,12 +116,15 @@ class RunActor(Actor[CancelRun]):
         live, launch = self._live, self._launch
         live.phase = "starting"
         guest = await self._pool.open(
-            lambda nonce: Start(nonce=nonce, source=self._annotated, args=launch.revision.args)
+            lambda nonce: Start(nonce=nonce, source=self._annotated, args=launch.revision.args),
+            admit=self._admit,
+            told=lambda text: live.tell("preparing", self.clock.now(), text=text),
         )
         self._guest, self._nonce = guest, guest.nonce
         live.phase = "running"
         live.tell("launch", self.clock.now(), text=f"launch {launch.number}, revision {launch.revision.revision}")
         try:
+            await self._note_change(guest.sandbox.image)
             if launch.stop is None:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._write, guest)
@@ -130,6 +139,29 @@ class RunActor(Actor[CancelRun]):
             exit_ = await guest.sandbox.kill()
         return exit_
 
+    def _admit(self, image: str) -> None:
+        """Look at the image of a guest before it gets the script."""
+        changed = repin.change(self._live.history, self._pool.driver.name, image, self.clock.now())
+        text = repin.note(changed) if changed is not None else ""
+        if text and self._on_change == "refuse" and self._live.history.attempts:
+            self._launch.halt(repin.refusal(text))
+            raise LaunchStoppedError
+
+    async def _note_change(self, image: str) -> None:
+        live = self._live
+        changed = repin.change(live.history, self._pool.driver.name, image, self.clock.now())
+        if changed is None:
+            return
+        try:
+            await self._journal.append([changed])
+        except StoreError as error:
+            self._launch.halt(Stop(error.code, error.message, error.hint))
+            return
+        text = repin.note(changed)
+        if text:
+            live.warnings.append(text)
+            live.tell("warning", changed.at, text=text)
+
     async def _read(self, guest: Guest) -> None:
         launch = self._launch
         while launch.accepts_work:
@@ -138,7 +170,7 @@ class RunActor(Actor[CancelRun]):
             except EndOfGuest:
                 return
             except FrameError as error:
-                launch.breach(str(error))
+                launch.halt(over_output(str(error)) if isinstance(error, OutputError) else breach(str(error)))
                 self._halted()
                 return
             for frame in frames:
@@ -181,7 +213,7 @@ class RunActor(Actor[CancelRun]):
 
     def _do(self, step: core.Step | None) -> None:
         live, launch, now = self._live, self._launch, self.clock.now()
-        live.count(launch.counts, launch.saved)
+        live.count(launch.counts, launch.saved, launch.saved_unpriced)
         if isinstance(step, core.Note):
             self._printed.append(step.text)
             return
@@ -223,6 +255,14 @@ class RunActor(Actor[CancelRun]):
                     self._capabilities[request.capability].tell(message)
                 except MailboxFullError:
                     self._do(launch.on_settled(call, core.StoppedCall(_overloaded(request.capability))))
+            case core.Hold(request=request, estimate=estimate):
+                live.tell(
+                    "waiting",
+                    now,
+                    identity=request.identity,
+                    capability=request.capability,
+                    text=f"must be approved before it is made; it may cost {usd(estimate)}",
+                )
             case core.Halt(stop=stop):
                 self._on_halt(stop)
             case core.Decide(race=race, winner=winner):
@@ -231,6 +271,10 @@ class RunActor(Actor[CancelRun]):
                 self.spawn(self._write_winner, step)
             case core.Finished() | None:
                 pass
+        probe = launch.probe()
+        if probe is not None:
+            self._out.append(Sync(nonce=self._nonce, id=probe))
+            self._flush.set()
 
     def _tell_printed(self) -> None:
         """Tell what the script has printed since the last step as one line of the stream.
@@ -259,6 +303,7 @@ class RunActor(Actor[CancelRun]):
             self._do(launch.halt(Stop(error.code, error.message, error.hint)))
             return
         self._do(launch.on_written(step.race))
+        self._live.naps.reconsider()  # the losers' calls that wait for their time are not made
         self._flush.set()
 
     def _on_settled(self, call: int, settlement: core.Settlement) -> None:
@@ -299,7 +344,7 @@ class RunActor(Actor[CancelRun]):
         live, launch = self._live, self._launch
         ending = launch.ending()
         now = self.clock.now()
-        live.count(launch.counts, launch.saved)
+        live.count(launch.counts, launch.saved, launch.saved_unpriced)
         with suppress(StoreError):
             # When even this cannot be written, the launch has no end in the journal: the run is interrupted.
             ended = LaunchEnded(
@@ -315,9 +360,10 @@ class RunActor(Actor[CancelRun]):
                 failed=launch.counts["failed"],
                 denied=launch.counts["denied"],
                 saved=launch.saved,
+                saved_unpriced=launch.saved_unpriced,
                 orphans=ending.orphans,
                 not_reached=ending.not_reached,
-                warnings=tuple(launch.warnings),
+                warnings=(*launch.warnings, *live.warnings),
                 logs=await self._keeper.keep_raw(launch.logs) if launch.logs else None,
             )
             # A row that stays live has the next start of the daemon look at the run, which may go on by itself.
@@ -331,9 +377,26 @@ class RunActor(Actor[CancelRun]):
                 records=live.history.records,
                 earlier=live.history.certificates,
             )
-            await self._journal.append([*self._denials, *ends, ended, certificate], [row])
+            asked = self._questions(now) if ending.status == "waiting" else []
+            await self._journal.append([*self._denials, *asked, *ends, ended, certificate], [row])
         self._leave(ending.status)
         self.stop()
+
+    def _questions(self, now: float) -> list[ApprovalAsked]:
+        return [
+            ApprovalAsked(
+                run=self._live.run,
+                at=now,
+                launch=self._launch.number,
+                identity=request.identity,
+                capability=request.capability,
+                digest=request.digest,
+                payload=request.payload,
+                take=request.take,
+                reserved=estimate,
+            )
+            for request, estimate in self._launch.waiting
+        ]
 
     async def on_stop(self) -> None:
         """Also after a crash: nothing that waits is sent, the run is not live any more, nobody waits for its stream."""

@@ -10,8 +10,11 @@ from tallystick.contract.events import RunCreated
 from tallystick.contract.history import History
 from tallystick.contract.prefix import frozen_sites
 from tallystick.contract.runtime_rule import Allowance, Stop
+from tallystick.contract.script import MAX_SOURCE
 from tallystick.engine import reports
+from tallystick.engine.authoring.service import Authoring
 from tallystick.engine.gate_actor import Review, ReviewScript
+from tallystick.engine.inquirer import Inquirer
 from tallystick.engine.journal import Journal
 from tallystick.engine.launches import Launches, NextLaunch
 from tallystick.engine.library import Library
@@ -53,19 +56,24 @@ class Service:
         launches: Launches,
         gate: Ref[ReviewScript],
         planner: Planner,
+        inquirer: Inquirer,
         make_launch: MakeLaunch,
+        authoring: Authoring,
         clock: Clock,
     ) -> None:
         self.journal = journal
         self.library = library
         self.keeper = keeper
         self.launches = launches
+        self.inquirer = inquirer
+        self.authoring = authoring
         self._gate = gate
         self._clock = clock
         self._resumes = Resumes(
             launches=launches,
             library=library,
             planner=planner,
+            inquirer=inquirer,
             review=self._review,
             make_launch=make_launch,
             clock=clock,
@@ -86,7 +94,7 @@ class Service:
         """Report one run."""
         history = await self.library.history(run)
         # Read off on the loop, where the history changes; only files are read elsewhere, and afterwards.
-        report = reports.run_report(history, self.launches.live.get(run))
+        report = self.authoring.completed(reports.run_report(history, self.launches.live.get(run)), history)
         ended = history.launch.ended if history.launch is not None else None
         if ended is None:
             return report
@@ -94,15 +102,26 @@ class Service:
         return msgspec.structs.replace(report, result=result, logs=logs or "")
 
     async def watch(self, run: str) -> AsyncGenerator[Progress]:
-        """Yield a snapshot of a run, then its lines until the launch has ended."""
+        """Yield a snapshot of a run, then its lines until the launch has ended, or whatever a model does for it."""
         live = self.launches.live.get(run)
+        session = self.authoring.session(run)
+        if session is not None and not session.over:
+            with session.feed.watch() as lines:
+                yield session.line("snapshot", live.phase if live is not None else "writing")
+                async for line in lines:
+                    yield line
+            return
         if live is None:
             report = await self.report(run)
             yield Progress(kind="snapshot", at=report.updated, calls=report.calls, spend=report.spend)
             yield Progress(kind="ended", at=report.updated, text=report.status, calls=report.calls, spend=report.spend)
             return
         with live.feed.watch() as lines:
-            yield live.line("snapshot", self._clock.now(), text=live.phase)
+            now = self._clock.now()
+            yield live.line("snapshot", now, text=live.phase)
+            for capability, (until, text) in live.pauses.items():
+                if until > now:
+                    yield live.line("retrying", now, capability=capability, text=text)
             async for line in lines:
                 yield line
 
@@ -116,7 +135,13 @@ class Service:
         check_seed(request.seed)
         _check_demands(request.faults, request.latency)
         canonical_args(request.args)
-        script = accepted(await self._review(request.source, envelope))
+        auto = request.auto_repair
+        if auto is not None:
+            await self.authoring.check_model(auto)
+        review = await self._review(request.source, envelope)
+        if auto is not None and review.script is None and len(request.source) <= MAX_SOURCE:
+            return await self.report(await self.authoring.mend(request, auto, self.resume))
+        script = accepted(review)
         now = self._clock.now()
         run = new_run_id(now)
         history = History(run)
@@ -135,6 +160,8 @@ class Service:
                     before=(created, revision),
                 )
             )
+        if auto is not None:
+            await self.authoring.look_after(run, auto, self.resume)
         return await self.report(run)
 
     async def resume(self, run: str, request: ResumeRequest, *, by: str = "resume") -> RunReport:
@@ -146,7 +173,11 @@ class Service:
             AttemptUnresolvedError: side-effecting attempts are unresolved and ``proceed`` was not asked for.
         """
         _check_demands(request.faults or (), request.latency or 0.0)
+        if request.auto_repair is not None:
+            await self.authoring.check_model(request.auto_repair)
         await self._resumes.resume(run, request, by)
+        if request.auto_repair is not None:
+            await self.authoring.look_after(run, request.auto_repair, self.resume)
         return await self.report(run)
 
     async def plan(self, run: str, request: PlanRequest) -> PlanReport:
@@ -160,6 +191,9 @@ class Service:
             UsageError: the run is not live.
         """
         report = await self.report(run)
+        writing = self.authoring.cancel(run, who)
+        if run not in self.launches.live and writing:
+            return report
         if run not in self.launches.live:
             raise UsageError(
                 f"run {run} is not live: it ended {report.status}; there is nothing to cancel",

@@ -18,7 +18,9 @@ BAD_RESULT = "TS-R006"
 NO_SANDBOX = "TS-R007"
 TOO_LARGE = "TS-R008"
 CANCELLED = "TS-R009"
+SANDBOX_LOST = "TS-R011"
 TOO_LONG = "TS-P007"
+REPINNED = "TS-P012"
 INTERRUPTED = "TS-N003"
 STOPPING = "TS-N006"
 
@@ -40,6 +42,14 @@ class Fail(msgspec.Struct, frozen=True):
     kind: FailureKind
     text: str
     replayed: bool = False
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """Leave a call unanswered: a person must approve of it first, while the branches beside it go on."""
+
+    call: int
+    request: CallRequest
+    estimate: int
 
 
 class Dispatch(msgspec.Struct, frozen=True):
@@ -84,7 +94,7 @@ class Finished(msgspec.Struct, frozen=True):
     """The guest has said its last word: a result, or the error that the script ended with."""
 
 
-Step: TypeAlias = Serve | Fail | Dispatch | Halt | Decide | WriteWinner | Note | Finished
+Step: TypeAlias = Serve | Fail | Hold | Dispatch | Halt | Decide | WriteWinner | Note | Finished
 
 
 class CommittedCall(msgspec.Struct, frozen=True):

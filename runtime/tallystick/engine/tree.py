@@ -5,7 +5,8 @@
     ├── gate          checks and compares scripts
     ├── broker        one actor per capability
     ├── pool          warm sandboxes
-    └── runs          one actor per live run
+    ├── runs          one actor per live run
+    └── repairs       what models write and rewrite
 
 Whatever stands below a part that crashed is restarted with it: a run never outlives the journal that it writes to.
 """
@@ -16,17 +17,22 @@ from tallystick.contract.capability import CapabilitySpec, Envelope
 from tallystick.contract.events import RevisionAdded
 from tallystick.contract.history import History
 from tallystick.contract.runtime_rule import Allowance, Stop
-from tallystick.engine.capability_actor import CapabilityActor, DispatchCall
-from tallystick.engine.config import CapabilityPolicy, Config
+from tallystick.engine.announcer import Announcer
+from tallystick.engine.attempting import DispatchCall
+from tallystick.engine.authoring.actor import RepairActor, Work
+from tallystick.engine.capability_actor import CapabilityActor
+from tallystick.engine.config import CapabilityPolicy, Config, SandboxSettings
+from tallystick.engine.files import missing_file
 from tallystick.engine.gate_actor import GateActor
 from tallystick.engine.journal import Journal, JournalActor
 from tallystick.engine.launch import Launch
 from tallystick.engine.live_run import LiveRun
 from tallystick.engine.provider_bench import ProviderBench
+from tallystick.engine.purse import Purse
 from tallystick.engine.results import ResultKeeper
 from tallystick.engine.run_actor import CancelRun, RunActor
 from tallystick.engine.sandbox_pool import GuestPool, PoolActor, Refill
-from tallystick.kernel import ActorGoneError, ChildSpec, Ref, StartChild, SupervisorSpec
+from tallystick.kernel import ActorGoneError, ChildSpec, Clock, Ref, StartChild, SupervisorSpec
 from tallystick.providers import catalogue
 from tallystick.providers.protocol import Provider
 from tallystick.sandbox.protocol import Driver, Limits
@@ -38,14 +44,33 @@ CALLS_WAITING = 65_536
 class Engine:
     """The parts of a daemon and the specification of their tree."""
 
-    def __init__(self, config: Config, journal: Journal, driver: Driver, providers: Mapping[str, Provider]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        journal: Journal,
+        driver: Driver,
+        providers: Mapping[str, Provider],
+        clock: Clock,
+        *,
+        news: Announcer,
+    ) -> None:
         self.journal = journal
         self.keeper = ResultKeeper(journal)
+        self.purse = Purse(config.budget.cap, clock)
+        journal.listen(self.purse.apply)
         self.bench = ProviderBench(config.providers, journal.store, providers)
         self.specs = config.specs()
         self.policies = config.policies()
-        limits = Limits(memory=config.sandbox.memory_mb << 20, cpu_seconds=config.sandbox.cpu_seconds)
-        self.pool = GuestPool(driver, limits, max_live=config.daemon.max_live, warm=config.daemon.warm)
+        self.pool = GuestPool(
+            driver,
+            _guest_limits(config.sandbox),
+            clock,
+            max_live=config.daemon.max_live,
+            warm=config.daemon.warm,
+            max_age=config.sandbox.max_age,
+            news=news,
+        )
+        self._on_change = config.sandbox.repin
         known = {name: catalogue.spec(name) for name in catalogue.CATALOGUE}
         self._journal = ChildSpec(id="journal", factory=lambda: JournalActor(journal), shutdown=None)
         self.gate = ChildSpec(id="gate", factory=lambda: GateActor(known | self.specs))
@@ -53,6 +78,7 @@ class Engine:
         self.calls: Mapping[str, Ref[DispatchCall]] = {spec.id: spec.ref for spec in self._capabilities}
         self._pool = ChildSpec(id="pool", factory=lambda: PoolActor(self.pool))
         self._runs = SupervisorSpec(id="runs")
+        self.repairs: ChildSpec[Work] = ChildSpec(id="repairs", mailbox=256, factory=RepairActor)
         self.pool.refill = self._refill
         self.spec = SupervisorSpec(
             id="daemon",
@@ -63,6 +89,7 @@ class Engine:
                 SupervisorSpec(id="broker", children=tuple(self._capabilities)),
                 self._pool,
                 self._runs,
+                self.repairs,
             ),
         )
         self._live: dict[str, Ref[CancelRun]] = {}
@@ -71,6 +98,11 @@ class Engine:
     def driver_name(self) -> str:
         """The name of the sandbox driver."""
         return self.pool.driver.name
+
+    @property
+    def image(self) -> str:
+        """The id of the image that the driver has pinned, "" where there is none."""
+        return self.pool.driver.image
 
     def launch(
         self, history: History, envelope: Envelope, number: int, revision: RevisionAdded, allowance: Allowance
@@ -83,7 +115,7 @@ class Engine:
             allowance=allowance,
             history=history,
             specs=self.specs,
-            validate=payload_fault,
+            validate=self._payload_fault,
         )
 
     async def start(self, live: LiveRun, launch: Launch, annotated: str, ended: Callable[[], None]) -> None:
@@ -104,6 +136,7 @@ class Engine:
                 annotated=annotated,
                 capabilities=self.calls,
                 pool=self.pool,
+                on_change=self._on_change,
                 journal=self.journal,
                 keeper=self.keeper,
                 ended=gone,
@@ -127,20 +160,26 @@ class Engine:
             mailbox=CALLS_WAITING,
             factory=lambda: CapabilityActor(
                 spec=spec,
-                provider=policy.provider,
+                policy=policy,
                 bench=self.bench,
-                concurrency=policy.concurrency,
-                timeout=policy.timeout,
                 journal=self.journal,
                 keeper=self.keeper,
+                purse=self.purse,
             ),
         )
+
+    def _payload_fault(self, capability: str, payload: object) -> str | None:
+        return payload_fault(capability, payload) or missing_file(payload, self.journal.store)
 
     def _refill(self) -> None:
         try:
             self._pool.ref.tell(Refill())
         except ActorGoneError:
             return
+
+
+def _guest_limits(settings: SandboxSettings) -> Limits:
+    return Limits(memory=settings.memory_mb << 20, cpu_seconds=settings.cpu_seconds, output=settings.output_mb << 20)
 
 
 def payload_fault(capability: str, payload: object) -> str | None:

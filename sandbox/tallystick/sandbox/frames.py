@@ -4,6 +4,7 @@ Both sides import this module, and it imports nothing but the standard library a
 untrusted: the host decodes with a size cap and a closed union, and anything else ends the launch.
 """
 
+import re
 import struct
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -23,9 +24,10 @@ MAX_LOG = 16_384
 MAX_TEXT = 16_384
 MAX_WHERE = 64
 WINDOW = 256
+MAX_COUNT = (1 << 31) - 1
 
-CallId: TypeAlias = Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)]
-Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+CallId: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
 Step: TypeAlias = Count | Annotated[str, msgspec.Meta(max_length=MAX_STEP)]
 StepPath: TypeAlias = Annotated[tuple[Step, ...], msgspec.Meta(max_length=MAX_STEPS)]
@@ -33,8 +35,25 @@ Site: TypeAlias = Annotated[str, msgspec.Meta(max_length=MAX_SITE)]
 Nonce: TypeAlias = Annotated[str, msgspec.Meta(max_length=64)]
 
 
+_RACE_STEP = re.compile(r".*/race[0-9]+:[0-9]+:[0-9]+", re.DOTALL)
+
+
+def race_step(site: str, occurrence: int, branch: int) -> str:
+    """Return what the branch of a race adds to the path of its calls: no other branch can be called that."""
+    return f"{site}:{occurrence}:{branch}"
+
+
+def is_race_step(step: int | str) -> bool:
+    """Whether a step of a path has the form that branches of races have."""
+    return isinstance(step, str) and _RACE_STEP.fullmatch(step) is not None
+
+
 class FrameError(Exception):
     """The peer broke the protocol: the launch must end."""
+
+
+class OutputError(FrameError):
+    """The guest sent more than it may."""
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, tag_field="t"):

@@ -4,8 +4,23 @@ All drivers use it, so that they refuse alike. What a guest checks on its own si
 function: a guest may be anything by the time it sends.
 """
 
-from tallystick.sandbox.frames import Call, Crash, Done, FrameError, Ready, Splitter, ToHost, decode_to_host
+from tallystick.sandbox.frames import (
+    Call,
+    Crash,
+    Done,
+    FrameError,
+    OutputError,
+    Ready,
+    Splitter,
+    ToHost,
+    decode_to_host,
+)
 from tallystick.sandbox.guest.plain import NotPlainError, snapshot_payload, snapshot_result
+
+
+def over_allowance(sent: int, allowance: int) -> str:
+    """Say by how much a guest has overdrawn its allowance; both in bytes."""
+    return f"more than its allowance of output: it may send {allowance >> 20:,} MiB and had sent {sent:,} bytes"
 
 
 class Inbox:
@@ -17,12 +32,14 @@ class Inbox:
 
     Attributes:
         exceeded: True once the allowance was overdrawn.
+        taken: bytes that the guest has sent.
     """
 
     def __init__(self, nonce: str, allowance: int) -> None:
         self.exceeded = False
         self._nonce = nonce
-        self._left = allowance
+        self.taken = 0
+        self._allowance = allowance
         self._splitter = Splitter()
         self._ready = False
         self._ended = False
@@ -33,10 +50,10 @@ class Inbox:
         Raises:
             FrameError: the guest broke the protocol; none of its further bytes mean anything.
         """
-        self._left -= len(data)
-        if self._left < 0:
+        self.taken += len(data)
+        if self.taken > self._allowance:
             self.exceeded = True
-            raise FrameError("the guest sent more than its allowance of output")
+            raise OutputError(over_allowance(self.taken, self._allowance))
         return [self._checked(body) for body in self._splitter.feed(data)]
 
     def end(self) -> None:

@@ -16,7 +16,7 @@ from tallystick.sandbox.frames import Boot, Frame, FrameError, Ready, ToHost, pa
 from tallystick.sandbox.guest.lockdown import OPTIONAL
 from tallystick.sandbox.guest.process import EXIT_MEMORY, EXIT_UNCONFINED
 from tallystick.sandbox.inbox import Inbox
-from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits, SandboxError
+from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits, SandboxError, reached
 
 _START_SECONDS = 20.0
 
@@ -57,6 +57,15 @@ class LockedSandbox:
         """The process id on this host."""
         return self._child.pid
 
+    @property
+    def image(self) -> str:
+        """None: the guest runs in this host's own interpreter."""
+        return ""
+
+    def alive(self) -> bool:
+        """See ``Sandbox.alive``."""
+        return not self._child.closed() and self._child.alive()
+
     async def send(self, frames: Sequence[Frame]) -> None:
         """See ``Sandbox.send``; the driver sends its own first frame through it too."""
         data = b"".join(map(pack, frames))
@@ -91,6 +100,7 @@ class LockedSandbox:
                 code=status if status >= 0 else None,
                 signal=-status if status < 0 else None,
                 text=self._child.error_text(self._limits.stderr),
+                limit=reached(cause, self._limits, self._inbox.taken),
             )
         return self._exit
 
@@ -119,6 +129,7 @@ class LockedDriver:
     """
 
     name = "locked"
+    image = ""
 
     def __init__(self, *, allow_missing: Iterable[str] = (), guest: str = GUEST) -> None:
         self._allow_missing = tuple(sorted(set(allow_missing)))

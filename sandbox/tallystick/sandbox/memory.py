@@ -8,6 +8,7 @@ encoding and the same checks, as the drivers that do isolate.
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Literal
 
 import anyio
 
@@ -15,7 +16,7 @@ from tallystick.sandbox.frames import HEAD, FrameError, Ready, ToGuest, ToHost, 
 from tallystick.sandbox.guest.core import Guest
 from tallystick.sandbox.guest.process import EXIT_CRASH, EXIT_MEMORY, exit_code
 from tallystick.sandbox.inbox import Inbox
-from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits
+from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits, reached
 
 
 class MemorySandbox:
@@ -23,6 +24,7 @@ class MemorySandbox:
 
     def __init__(self, limits: Limits, nonce: str, forget: Callable[["MemorySandbox"], None]) -> None:
         self._guest: Guest | None = Guest(nonce)
+        self._limits = limits
         self._inbox = Inbox(nonce, limits.output)
         self._inbox.feed(pack(Ready(nonce=nonce)))
         self._forget = forget
@@ -36,6 +38,15 @@ class MemorySandbox:
     def pid(self) -> None:
         """No process of its own."""
         return
+
+    @property
+    def image(self) -> str:
+        """No image."""
+        return ""
+
+    def alive(self) -> bool:
+        """See ``Sandbox.alive``."""
+        return self._exit is None
 
     async def send(self, frames: Sequence[ToGuest]) -> None:
         """See ``Sandbox.send``. The script runs within this call."""
@@ -53,11 +64,13 @@ class MemorySandbox:
             self._arrived += self._inbox.feed(b"".join(map(pack, sent)))
         except FrameError as fault:
             self._fault = fault
-            self._end(Exit(cause="output" if self._inbox.exceeded else "protocol"))
+            cause: Literal["output", "protocol"] = "output" if self._inbox.exceeded else "protocol"
+            self._end(Exit(cause=cause, limit=reached(cause, self._limits, self._inbox.taken)))
         else:
             if last is not None:
                 code = exit_code(last)
-                self._end(Exit(cause="memory" if code == EXIT_MEMORY else "exit", code=code))
+                ended: Literal["memory", "exit"] = "memory" if code == EXIT_MEMORY else "exit"
+                self._end(Exit(cause=ended, code=code, limit=reached(ended, self._limits)))
         self._news.set()
 
     async def receive(self) -> list[ToHost]:
@@ -100,6 +113,7 @@ class MemoryDriver:
     """Opens guests without walls; see the head of this module."""
 
     name = "memory"
+    image = ""
 
     def __init__(self) -> None:
         self._open: set[MemorySandbox] = set()

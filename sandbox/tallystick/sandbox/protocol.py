@@ -21,13 +21,34 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """How a guest ended: exit status or signal, its named cause, and the tail of its error stream.
 
-    ``code`` is 0 after a Done frame, and not 0 after a Crash.
+    ``killed`` was the host, ``lost`` is a guest that something else took away: nobody can say more of its end.
+    ``code`` is 0 after a Done frame, and not 0 after a Crash. ``limit`` says of a limit how much it was and what was
+    reached; "" when none ended the guest.
     """
 
-    cause: Literal["exit", "signal", "memory", "cpu", "output", "protocol", "killed"]
+    cause: Literal["exit", "signal", "memory", "cpu", "output", "protocol", "killed", "lost"]
     code: int | None = None
     signal: int | None = None
     text: str = ""
+    limit: str = ""
+
+
+def reached(cause: str, limits: Limits, sent: int = 0) -> str:
+    """Say how much the limit was that a guest came to its end by, and what was reached; "" for any other cause.
+
+    Args:
+        cause: the guest's, as in ``Exit``.
+        limits: what it was given.
+        sent: bytes that it has sent, error text included.
+    """
+    match cause:
+        case "memory":
+            return f"it may have {limits.memory >> 20:,} MiB of memory and asked for more"
+        case "cpu":
+            return f"it may use {limits.cpu_seconds:,} s of processor time and used all of it"
+        case "output":
+            return f"it had sent {sent:,} bytes and may send {limits.output >> 20:,} MiB"
+    return ""
 
 
 class EndOfGuest(Exception):  # noqa: N818 - the end of a stream is not an error
@@ -44,6 +65,13 @@ class Sandbox(Protocol):
     @property
     def pid(self) -> int | None:
         """The process id on this host, where there is one."""
+
+    @property
+    def image(self) -> str:
+        """The id of the image that it runs in, "" where the driver has none."""
+
+    def alive(self) -> bool:
+        """Return whether it seems to run still: quick, from what this host knows without asking anybody."""
 
     async def send(self, frames: Sequence[ToGuest]) -> None:
         """Write frames in one go; waits while the guest does not read.
@@ -77,6 +105,10 @@ class Driver(Protocol):
     """Opens sandboxes of one kind."""
 
     name: str
+
+    @property
+    def image(self) -> str:
+        """The id of the image that guests run in, "" where there is none, or none yet."""
 
     async def open(self, limits: Limits, nonce: str) -> Sandbox:
         """Start a guest, wait for its Ready frame, verify its confinement, and return it warm.

@@ -353,6 +353,31 @@ def a_missing_file_is_an_error(opener: Opener) -> None:
             _refused(StoreCorruptError, f"the file {name!r}", store.get_file, name)
 
 
+def a_sweep_keeps_what_is_named(opener: Opener) -> None:
+    """A file that an event names stays, and so does one that is named by JSON which an event names."""
+    with _opened(opener) as store:
+        picture = store.put_file(b"picture", "image/png").sha256
+        listed = store.put_file(f'["{picture}"]'.encode(), "application/json").sha256
+        loose = store.put_file(b"loose", "image/png").sha256
+        store.append([created("r1"), committed("r1", result={"$artifact": f"sha256:{listed}"})])
+        future = 1e11
+        _equal(store.sweep(future, remove=False).removed, 1, "what a sweep would remove")
+        _equal([store.has_file(loose)], [True], "a file after a sweep that only counts")
+        _equal(store.sweep(future).removed, 1, "what a sweep removes")
+        found = [store.has_file(name) for name in (picture, listed, loose)]
+        _equal(found, [True, True, False], "files after a sweep")
+
+
+def late_events_are_found_from_the_end(opener: Opener) -> None:
+    """The events since a moment are those of all runs, in order."""
+    with _opened(opener) as store:
+        store.append([created("r1", 1.0)])
+        store.append([created("r2", 2.0), created("r3", 3.0)])
+        store.append([created("r4", 4.0)])
+        _equal([event.run for event in store.events_since(2.5)], ["r3", "r4"], "events since a moment")
+        _equal(store.events_since(5.0), [], "events since a moment that is to come")
+
+
 def readers_see_whole_batches(opener: Opener) -> None:
     """Readers in other threads see a batch whole or not at all while appends go on."""
     torn: list[str] = []
@@ -398,6 +423,8 @@ CHECKS: tuple[Check, ...] = (
     a_closed_store_says_so,
     files_are_kept_by_content,
     a_missing_file_is_an_error,
+    a_sweep_keeps_what_is_named,
+    late_events_are_found_from_the_end,
     readers_see_whole_batches,
 )
 

@@ -12,8 +12,13 @@ from tallystick.contract.errors import StoreCorruptError
 from tallystick.contract.events import FileRef
 from tallystick.store.failures import DOCTOR_HINT, from_os
 from tallystick.store.folders import make_folder, sync_folder
+from tallystick.store.names import may_be_json
 
 _NAME = re.compile(r"[0-9a-f]{64}")
+#: Bytes that are looked at to see what an artifact is.
+_PEEK = 64
+#: Digits of a name that make its folder.
+_FAN = 2
 
 
 class ArtifactFiles:
@@ -30,6 +35,7 @@ class ArtifactFiles:
         self._root = root
         self._incoming = root / "incoming"
         self._making_folder = threading.Lock()
+        self._removing = threading.Lock()
         try:
             make_folder(root)
             make_folder(self._incoming)
@@ -84,12 +90,77 @@ class ArtifactFiles:
             raise StoreCorruptError(f"the artifact {path} was changed: its bytes do not match its name")
         return data
 
+    def touch(self, sha256: str) -> bool:
+        """Tell whether there is an artifact of this name, and keep it from being removed as an old one if so."""
+        if not _NAME.fullmatch(sha256):
+            return False
+        with self._removing:
+            try:
+                os.utime(self._path(sha256))
+            except FileNotFoundError:
+                return False
+            return True
+
+    def listing(self) -> dict[str, float]:
+        """Return when each artifact was last touched (Unix time), by name.
+
+        Raises:
+            StoreUnavailableError: the folder cannot be read.
+        """
+        try:
+            paths = [path for folder in self._root.iterdir() if len(folder.name) == _FAN for path in folder.iterdir()]
+            found = {path.parent.name + path.name: path.stat().st_mtime for path in paths}
+        except OSError as error:
+            raise from_os("read", self._root, error) from error
+        return {name: touched for name, touched in found.items() if _NAME.fullmatch(name)}
+
+    def json(self, sha256: str) -> bytes | None:
+        """Return the bytes of an artifact that may be JSON, unchecked; None for any other, which is not read.
+
+        Raises:
+            StoreUnavailableError: it cannot be read.
+        """
+        path = self._path(sha256)
+        try:
+            with path.open("rb") as file:
+                return path.read_bytes() if may_be_json(file.read(_PEEK)) else None
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise from_os("read", path, error) from error
+
+    def size(self, sha256: str) -> int:
+        """Return how many bytes an artifact has, 0 where there is none."""
+        try:
+            return self._path(sha256).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def remove(self, sha256: str, before: float) -> bool:
+        """Remove an artifact unless it was touched since; tell whether it was removed.
+
+        Raises:
+            StoreUnavailableError: the disk refused.
+        """
+        path = self._path(sha256)
+        try:
+            with self._removing:
+                if path.stat().st_mtime >= before:
+                    return False
+                path.unlink()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise from_os("removed", path, error) from error
+        return True
+
     def _path(self, sha256: str) -> Path:
-        return self._root / sha256[:2] / sha256[2:]
+        return self._root / sha256[:_FAN] / sha256[_FAN:]
 
     def _put(self, path: Path, data: bytes) -> None:
-        if _holds(path, data):
-            return
+        with self._removing:
+            if _holds(path, data):
+                return
         descriptor, name = tempfile.mkstemp(dir=self._incoming)
         incoming = Path(name)
         try:
@@ -109,6 +180,7 @@ def _holds(path: Path, data: bytes) -> bool:
         with path.open("rb") as file:
             if file.read() != data:
                 return False
+            os.utime(file.fileno())
             os.fsync(file.fileno())
     except FileNotFoundError:
         return False

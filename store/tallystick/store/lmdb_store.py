@@ -20,6 +20,7 @@ import secrets
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from tallystick.contract.errors import StoreCorruptError
@@ -30,12 +31,15 @@ from tallystick.store.files import ArtifactFiles
 from tallystick.store.folders import private_folder
 from tallystick.store.lock import StoreLock
 from tallystick.store.mapped_file import MappedFile, Transaction
-from tallystick.store.protocol import RunRow
+from tallystick.store.names import reachable
+from tallystick.store.protocol import RunRow, Swept
 from tallystick.store.tables import NAMES, Rebuilt, RowOf, Tables
 
 DEFAULT_MAP_SIZE = 64 << 20
 DEFAULT_MAX_MAP_SIZE = 64 << 30
 SCHEMA = 1
+#: Batches of the log that are read in one transaction where all of it is.
+_BATCHES_AT_ONCE = 1_000
 
 
 class LmdbStore:
@@ -145,6 +149,36 @@ class LmdbStore:
         """Return an artifact's bytes, checked against their name; see ``protocol.Store.get_file``."""
         self._file.check_open()
         return self._artifacts.get(sha256)
+
+    def has_file(self, sha256: str) -> bool:
+        """Tell whether there is an artifact of this name; see ``protocol.Store.has_file``."""
+        self._file.check_open()
+        return self._artifacts.touch(sha256)
+
+    def sweep(self, before: float, *, remove: bool = True) -> Swept:
+        """Remove the artifacts that nothing names; see ``protocol.Store.sweep``."""
+        files = self._artifacts.listing()
+        # Read after the list was made: whoever names one of these later has touched it first.
+        kept = reachable(self._named(files.keys()), self._artifacts.json)
+        loose = sorted(name for name, touched in files.items() if touched < before and name not in kept)
+        sizes = {name: self._artifacts.size(name) for name in loose}
+        gone = [name for name in loose if not remove or self._artifacts.remove(name, before)]
+        return Swept(removed=len(gone), bytes=sum(sizes[name] for name in gone), kept=len(loose) - len(gone))
+
+    def _named(self, files: AbstractSet[str]) -> set[str]:
+        """Return those of the files that the log names. The log is read in parts: its map cannot grow meanwhile."""
+        named: set[str] = set()
+        after: bytes | None = b""
+        while after is not None:
+            with self._file.read() as transaction:
+                found, after = self._tables.names(transaction, after, _BATCHES_AT_ONCE)
+            named |= found & files
+        return named
+
+    def events_since(self, at: float) -> list[AnyEvent]:
+        """Return what was written lately; see ``protocol.Store.events_since``."""
+        with self._file.read() as transaction:
+            return self._tables.events_since(transaction, at)
 
     def rebuild_indexes(self, row_of: RowOf) -> Rebuilt:
         """Make every index anew from the log in one transaction; until it commits, the old ones stand.

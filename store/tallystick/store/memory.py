@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from tallystick.contract.errors import SlotTakenError, StoreClosedError, StoreCorruptError, StoreUnavailableError
 from tallystick.contract.events import AnyEvent, Committed, FileRef
-from tallystick.store.codec import check_run_id, copy_events, seal_row
-from tallystick.store.protocol import RunRow
+from tallystick.store.codec import check_run_id, copy_events, encode_events, seal_row
+from tallystick.store.names import names_in, reachable
+from tallystick.store.protocol import RunRow, Swept
 
 
 class MemoryDisk:
@@ -123,6 +124,26 @@ class MemoryStore:
         if data is None:
             raise StoreCorruptError(f"the artifact {sha256} is missing")
         return data
+
+    def has_file(self, sha256: str) -> bool:
+        """Tell whether there is an artifact of this name."""
+        return sha256 in self._open_disk().files
+
+    def sweep(self, before: float, *, remove: bool = True) -> Swept:  # noqa: ARG002 - its files have no age
+        """Remove the artifacts that nothing names, however young; see ``protocol.Store.sweep``."""
+        with self._changing:
+            disk = self._open_disk()
+            kept = reachable(names_in(encode_events(disk.events)), disk.files.get)
+            loose = {name: len(data) for name, data in disk.files.items() if name not in kept}
+            if remove:
+                for name in loose:
+                    del disk.files[name]
+            return Swept(removed=len(loose), bytes=sum(loose.values()), kept=0)
+
+    def events_since(self, at: float) -> list[AnyEvent]:
+        """Return what was written lately; see ``protocol.Store.events_since``."""
+        with self._changing:
+            return [event for event in self._open_disk().events if event.at >= at]
 
     def close(self) -> None:
         """Close the store and leave its disk to the next one; a second time does nothing."""

@@ -12,7 +12,8 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the index of runs: enough for a listing, so that a listing folds no history.
 
     ``live`` is True from the start of a launch until it ended and all its attempts did; after an interruption it stays
-    True for as long as the run may go on by itself, so that the next start finds it.
+    True for as long as the run may go on by itself, so that the next start finds it. ``spent`` (micro-dollars) is
+    what was known then, beside ``unpriced`` calls of unknown cost.
     """
 
     run: str
@@ -21,6 +22,16 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     created: float
     updated: float
     live: bool
+    spent: int = 0
+    unpriced: int = 0
+
+
+class Swept(msgspec.Struct, frozen=True):
+    """What a sweep has removed, and what it has kept although nothing names it, because it was touched lately."""
+
+    removed: int
+    bytes: int
+    kept: int
 
 
 class Store(Protocol):
@@ -101,6 +112,32 @@ class Store(Protocol):
 
         Raises:
             StoreCorruptError: the file is missing, its bytes do not match its name, or the name is none.
+        """
+
+    def has_file(self, sha256: str) -> bool:
+        """Tell whether there is an artifact of this name; one that is there counts as touched now."""
+
+    def sweep(self, before: float, *, remove: bool = True) -> Swept:
+        """Remove the artifacts that no event names, nor a file of JSON that one names, and that are old enough.
+
+        May run beside everything else, and be cut off at any point: what is named stays.
+
+        Args:
+            before: Unix time; an artifact that was put, or asked after with ``has_file``, since then stays.
+            remove: False to say only what would go.
+
+        Raises:
+            StoreCorruptError: an event is damaged, so that nobody knows what it names; nothing was removed.
+            StoreUnavailableError: the disk refused.
+        """
+
+    def events_since(self, at: float) -> list[AnyEvent]:
+        """Return the events of all runs that were written since ``at`` (Unix time), in order.
+
+        The cost grows with them alone: the log is read from its end, up to the first batch that is older.
+
+        Raises:
+            StoreCorruptError: a batch is damaged.
         """
 
     def close(self) -> None:

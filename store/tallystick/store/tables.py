@@ -19,11 +19,13 @@ from tallystick.store.codec import (
     sequence_key,
     slot_entries,
     slot_key,
+    unseal,
     unseal_row,
     unseal_slot,
 )
 from tallystick.store.failures import DOCTOR_HINT
 from tallystick.store.mapped_file import Transaction
+from tallystick.store.names import names_in
 from tallystick.store.protocol import RunRow
 
 NAMES = ("log", "index", "runs", "live", "meta")
@@ -136,6 +138,46 @@ class Tables:
             return 0
         key, value = cursor.item()
         return read_sequence(key) + len(decode_events(key, value)) - 1
+
+    def events_since(self, transaction: Transaction, at: float) -> list[AnyEvent]:
+        """Return the events of the newest batches, back to the last one that holds any written since ``at``, in order.
+
+        Raises:
+            StoreCorruptError: a batch is damaged.
+        """
+        cursor = transaction.cursor(self._handles["log"])
+        found = cursor.last()
+        batches: list[list[AnyEvent]] = []
+        while found:
+            batch = [event for event in decode_events(*cursor.item()) if event.at >= at]
+            if not batch:
+                break
+            batches.append(batch)
+            found = cursor.prev()
+        return [event for batch in reversed(batches) for event in batch]
+
+    def names(self, transaction: Transaction, after: bytes, limit: int) -> tuple[set[str], bytes | None]:
+        """Return everything in ``limit`` batches of the log that may be the name of an artifact, and where to go on.
+
+        Args:
+            transaction: what to read in.
+            after: the key of the last batch that was looked at, b"" to begin.
+            limit: how many batches to look at.
+
+        Raises:
+            StoreCorruptError: a batch is damaged.
+        """
+        found: set[str] = set()
+        cursor = transaction.cursor(self._handles["log"])
+        more = cursor.set_range(after + b"\0") if after else cursor.first()
+        last = None
+        for _ in range(limit):
+            if not more:
+                return found, None
+            last, value = cursor.item()
+            found |= names_in(unseal("log", last, value))
+            more = cursor.next()
+        return found, last
 
     def rebuild(self, transaction: Transaction, row_of: RowOf) -> Rebuilt:
         """Make all indexes anew from the log, which is read only.

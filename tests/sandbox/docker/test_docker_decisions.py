@@ -27,7 +27,7 @@ from tallystick.sandbox.docker.pin import Pin, PinFile
 from tallystick.sandbox.docker.profile import container, differences
 from tallystick.sandbox.docker.seccomp import profile
 from tallystick.sandbox.frames import FrameError
-from tallystick.sandbox.guest.process import EXIT_MEMORY
+from tallystick.sandbox.guest.process import EXIT_ABANDONED, EXIT_MEMORY
 from tallystick.sandbox.protocol import Limits
 
 Settings = dict[str, Any]
@@ -170,13 +170,15 @@ FAULT = FrameError("x")
         ({"ExitCode": 0}, {}, "exit", 0, None),
         ({"ExitCode": 0, "OOMKilled": True}, {}, "memory", 0, None),
         ({"ExitCode": 1}, {}, "exit", 1, None),
+        ({"ExitCode": EXIT_ABANDONED}, {}, "lost", EXIT_ABANDONED, None),
         ({"ExitCode": EXIT_MEMORY}, {}, "memory", EXIT_MEMORY, None),
         ({"ExitCode": EXIT_CPU}, {}, "cpu", EXIT_CPU, None),
         ({"ExitCode": 128 + signal.SIGXCPU}, {"killed": True}, "cpu", None, signal.SIGXCPU),
         ({"ExitCode": 137, "OOMKilled": True}, {}, "memory", None, signal.SIGKILL),
         ({"ExitCode": 137}, {"memory_event": True}, "memory", None, signal.SIGKILL),
         ({"ExitCode": 137}, {"killed": True}, "killed", None, signal.SIGKILL),
-        ({"ExitCode": 137}, {}, "killed", None, signal.SIGKILL),
+        ({"ExitCode": 137}, {"killed": True, "lost": True}, "lost", None, signal.SIGKILL),
+        ({"ExitCode": 137}, {}, "lost", None, signal.SIGKILL),
         ({"ExitCode": 137}, {"killed": True, "fault": FAULT}, "protocol", None, signal.SIGKILL),
         ({"ExitCode": 137}, {"killed": True, "fault": FAULT, "exceeded": True}, "output", None, signal.SIGKILL),
         ({"ExitCode": 139}, {}, "signal", None, signal.SIGSEGV),
@@ -186,11 +188,11 @@ FAULT = FrameError("x")
 def test_every_end_has_its_cause(
     state: Settings, seen: Settings, cause: str, code: int | None, number: int | None
 ) -> None:
-    seen = {"text": "", "killed": False, "fault": None, "exceeded": False, "memory_event": False, **seen}
+    seen = {"text": "", "killed": False, "lost": False, "fault": None, "exceeded": False, "memory_event": False, **seen}
     end = exit_of({"OOMKilled": False, **state}, Limits(), **seen)
     assert (end.cause, end.code, end.signal) == (cause, code, number)
-    assert ("memory limit of 512 MiB" in end.text) == (cause == "memory" and code != EXIT_MEMORY)
-    assert ("from outside" in end.text) == (cause == "killed" and not seen["killed"])
+    assert bool(end.limit) == (cause in {"memory", "cpu", "output"})
+    assert ("from outside" in end.text) == (cause == "lost" and not seen["killed"] and code is None)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 1, 2, 3]), st.binary(max_size=40))), st.integers(1, 30))

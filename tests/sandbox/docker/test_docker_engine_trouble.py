@@ -107,9 +107,9 @@ async def test_an_engine_that_goes_and_comes_back_costs_no_more_than_the_runs_in
                 await sandbox.receive()
             with pytest.raises(EndOfGuest):
                 await start(warm, ONE_CALL)
-            assert (await sandbox.wait()).cause == "killed"
-            assert (await sandbox.kill()).cause == "killed"
-            assert (await warm.kill()).cause == "killed"
+            assert (await sandbox.wait()).cause == "lost"
+            assert (await sandbox.kill()).cause == "lost"
+            assert (await warm.kill()).cause == "lost"
             with pytest.raises(SandboxError, match=r"the engine at .* is down|there is no engine at"):
                 await driver.open(Limits(), NONCE)
 

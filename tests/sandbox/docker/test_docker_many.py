@@ -24,6 +24,7 @@ async def orchestrate(ctx, args):
 
 
 @pytest.mark.engine
+@pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_a_hundred_runs_at_once_each_end_with_their_true_cause(docker_image: str) -> None:
     ends: Counter[tuple[str, str, str, int | None]] = Counter()

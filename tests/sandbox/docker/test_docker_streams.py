@@ -46,7 +46,7 @@ async def test_a_stream_that_is_cut_is_not_taken_for_the_end_of_the_guest(
                 await anyio.wait_all_tasks_blocked()
                 between.cut()
             end = await sandbox.kill()
-        assert end.cause == "killed"
+        assert end.cause == "lost"
         assert "cut off while the guest ran" in end.text
 
 
@@ -61,7 +61,7 @@ async def test_a_guest_whose_host_lets_go_ends_by_itself(
         with pytest.raises(EndOfGuest):
             await sandbox.receive()
         end = await sandbox.wait()
-        assert (end.cause, end.code) == ("exit", 2)
+        assert (end.cause, end.code) == ("lost", 2)
 
 
 async def test_an_engine_that_falls_silent_ends_a_run_in_a_bounded_time(
@@ -82,7 +82,7 @@ async def test_an_engine_that_falls_silent_ends_a_run_in_a_bounded_time(
                     tasks.start_soon(sandbox.wait)
                     await anyio.wait_all_tasks_blocked()
                     end = await sandbox.kill()
-            assert end.cause == "killed"
+            assert end.cause == "lost"
             assert "does not answer" in end.text
             between.speaks.set()
             between.cut()

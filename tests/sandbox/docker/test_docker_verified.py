@@ -5,9 +5,8 @@ from typing import Any
 
 import anyio
 import pytest
-from aiodocker.containers import DockerContainer, DockerContainers
 
-from docker_support import connected, containers, docker_driver
+from docker_support import Settings, containers, docker_driver, moved_image, tampered_with
 from tallystick.sandbox.conformance import NONCE
 from tallystick.sandbox.docker.discovery import Endpoint
 from tallystick.sandbox.docker.driver import DockerDriver
@@ -15,8 +14,6 @@ from tallystick.sandbox.docker.sandbox import DockerSandbox
 from tallystick.sandbox.protocol import Limits, SandboxError
 
 pytestmark = pytest.mark.engine
-
-Settings = dict[str, Any]
 
 
 def without_filter(settings: Settings) -> None:
@@ -87,38 +84,16 @@ async def test_a_container_that_is_not_as_asked_gets_no_script(
             assert name in str(refused.value)
 
 
-def tampered_with(monkeypatch: pytest.MonkeyPatch, tamper: Callable[[Settings], None]) -> None:
-    """Have the engine make something else of a request than the driver asked for."""
-    create = DockerContainers.create
-
-    async def other(self: DockerContainers, config: Any, *, name: str | None = None) -> DockerContainer:
-        config = {**config, "HostConfig": {**config["HostConfig"]}}
-        config["HostConfig"]["SecurityOpt"] = list(config["HostConfig"]["SecurityOpt"])
-        tamper(config)
-        return await create(self, config, name=name)
-
-    monkeypatch.setattr(DockerContainers, "create", other)
-
-
 async def test_a_container_of_another_image_is_refused_naming_both(
     docker_image: str, docker_endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As when a name that once meant the pinned image means another one now."""
-    async with connected(docker_endpoint) as engine:
-        # Another image of the same content: the pinned one with a label.
-        found = await engine.docker.containers.create({"Image": docker_image, "Cmd": ["never"]})
-        try:
-            moved = (await found.commit(repository="tallystick-test", tag="moved", changes='LABEL moved="yes"'))["Id"]
-        finally:
-            await found.delete()
-        try:
-            tampered_with(monkeypatch, lambda settings: settings.update(Image="tallystick-test:moved"))
-            async with docker_driver(docker_image) as driver:
-                with pytest.raises(SandboxError, match="got no script") as refused:
-                    await driver.open(Limits(), NONCE)
-                assert f"the image is '{moved}', not '{docker_image}'" in str(refused.value)
-        finally:
-            await engine.docker.images.delete("tallystick-test:moved", force=True)
+    async with moved_image(docker_endpoint, docker_image) as (name, moved):
+        tampered_with(monkeypatch, lambda settings: settings.update(Image=name))
+        async with docker_driver(docker_image) as driver:
+            with pytest.raises(SandboxError, match="got no script") as refused:
+                await driver.open(Limits(), NONCE)
+            assert f"the image is '{moved}', not '{docker_image}'" in str(refused.value)
 
 
 async def test_no_script_is_sent_before_the_comparison(docker_image: str, monkeypatch: pytest.MonkeyPatch) -> None:

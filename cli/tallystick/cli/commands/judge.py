@@ -102,9 +102,7 @@ def plan(
 
     Exits as the resume would, as far as that is known before anything new is paid.
     """
-    import msgspec
-
-    from tallystick.cli import attending, inputs, plans, spawn
+    from tallystick.cli import arguments, attending, inputs, plans, spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.findings import NamedSource
     from tallystick.cli.terminal import say, say_json
@@ -112,12 +110,14 @@ def plan(
 
     rewrite = inputs.one_script(script, script_option)
     candidate = None if rewrite is None else NamedSource(str(rewrite), inputs.read_script(rewrite))
+    given = arguments.read(args)
     request = PlanRequest(
         source=None if candidate is None else candidate.text,
-        args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
+        args=given.value,
         limits=inputs.limits(envelope=envelope, grant=grant, max_calls=max_calls, repeats=repeats),
     )
     client = spawn.connect()
+    request = arguments.with_files(client, request, given, lambda: attending.own_args(client, run))
     with attending.explained(as_json, candidate, lambda: attending.committed_source(client, run)):
         report = client.post(run_path(run, "plan"), PlanReport, request, timeout=None)
     if as_json:

@@ -14,6 +14,7 @@ def run(
     grant: options.Grant = None,
     envelope: options.EnvelopeFile = None,
     budget: options.Budget = None,
+    budget_tokens: options.BudgetTokens = None,
     concurrency: options.Concurrency = None,
     max_calls: options.MaxCalls = None,
     wall_clock: options.WallClock = None,
@@ -23,23 +24,29 @@ def run(
     latency: options.Latency = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Seed of the run's samples.")] = 0,
     name: Annotated[str | None, typer.Option("--name", help="The run's name; the file's by default.")] = None,
+    auto_repair: options.AutoRepair = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    provider: options.ModelProvider = None,
     detach: options.Detach = False,
     as_json: options.Json = False,
 ) -> int:
     """Check a script, run it in a sandbox, follow it to its end."""
-    from tallystick.cli import attending, inputs, spawn
+    from tallystick.cli import arguments, attending, inputs, spawn
     from tallystick.cli.findings import NamedSource
     from tallystick.engine.messages import RunReport, RunRequest
 
     source = inputs.read_script(script)
+    given = arguments.read(args)
     request = RunRequest(
         source=source,
-        args=None if args is None else inputs.json_value(args, "--args"),
+        args=given.or_none(),
         name=script.stem if name is None else name,
         limits=inputs.limits(
             envelope=envelope,
             grant=grant,
             budget=budget,
+            budget_tokens=budget_tokens,
             concurrency=concurrency,
             max_calls=max_calls,
             wall_clock=wall_clock,
@@ -49,8 +56,10 @@ def run(
         seed=seed,
         faults=tuple(fail or ()),
         latency=0.0 if latency is None else inputs.duration(latency, "--latency"),
+        auto_repair=inputs.auto_repair(auto_repair, model=model, base_url=base_url, provider=provider),
     )
     client = spawn.connect()
+    request = arguments.with_files(client, request, given)
     with attending.explained(as_json, NamedSource(str(script), source)):
         return attending.see_through(
             client, lambda: client.post("/v1/runs", RunReport, request), detach=detach, as_json=as_json
@@ -66,6 +75,7 @@ def resume(
     grant: options.Grant = None,
     envelope: options.EnvelopeFile = None,
     budget: options.Budget = None,
+    budget_tokens: options.BudgetTokens = None,
     concurrency: options.Concurrency = None,
     max_calls: options.MaxCalls = None,
     wall_clock: options.WallClock = None,
@@ -94,6 +104,10 @@ def resume(
     ] = False,
     fail: options.Fail = None,
     latency: options.Latency = None,
+    auto_repair: options.AutoRepair = None,
+    model: options.Model = None,
+    base_url: options.BaseUrl = None,
+    provider: options.ModelProvider = None,
     detach: options.Detach = False,
     as_json: options.Json = False,
 ) -> int:
@@ -101,22 +115,22 @@ def resume(
     import getpass
     from functools import partial
 
-    import msgspec
-
-    from tallystick.cli import attending, inputs, spawn
+    from tallystick.cli import arguments, attending, inputs, spawn
     from tallystick.cli.client import run_path
     from tallystick.cli.findings import NamedSource
     from tallystick.engine.messages import ResumeRequest, RunReport
 
     rewrite = inputs.one_script(script, script_option)
     source = None if rewrite is None else inputs.read_script(rewrite)
+    given = arguments.read(args)
     request = ResumeRequest(
         source=source,
-        args=msgspec.UNSET if args is None else inputs.json_value(args, "--args"),
+        args=given.value,
         limits=inputs.limits(
             envelope=envelope,
             grant=grant,
             budget=budget,
+            budget_tokens=budget_tokens,
             concurrency=concurrency,
             max_calls=max_calls,
             wall_clock=wall_clock,
@@ -131,8 +145,10 @@ def resume(
         who=getpass.getuser(),
         faults=None if fail is None else tuple(fail),
         latency=None if latency is None else inputs.duration(latency, "--latency"),
+        auto_repair=inputs.auto_repair(auto_repair, model=model, base_url=base_url, provider=provider),
     )
     client = spawn.connect()
+    request = arguments.with_files(client, request, given, partial(attending.own_args, client, run))
     candidate = None if source is None else NamedSource(str(rewrite), source)
     committed = partial(attending.committed_source, client, run)
     other_args = partial(attending.note_other_args, client, run, request.args)

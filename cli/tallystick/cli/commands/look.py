@@ -51,6 +51,11 @@ def show(run: options.Run, *, as_json: options.Json = False) -> int:
         from tallystick.cli import attending, reports
 
         say(reports.run_details(report))
+        if report.candidates:
+            from tallystick.cli import rewrites
+
+            say("")
+            say(rewrites.candidates(report.candidates))
         attending.note_missing_args(client, report)
     return 0
 
@@ -82,40 +87,38 @@ def attempts(
 
 
 def artifacts(
-    run: options.Run,
+    run: Annotated[str, typer.Argument(metavar="RUN|add", help="A run, as elsewhere; or `add`, to bring files in.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="With `add`: the files to bring in.")
+    ] = None,
     *,
     export: Annotated[
         Path | None, typer.Option("--export", metavar="DIR", help="Write them there, never over another file.")
     ] = None,
+    media_type: Annotated[
+        str | None,
+        typer.Option(
+            "--type", metavar="TYPE", help="With `add`: what the files are; by default their first bytes say."
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
-    """List the pictures and other files of a run, or write them out.
+    """List the pictures and other files of a run, or write them out; or bring in files of your own.
 
     A file is named by the call that made it, and its type: `orchestrate.draw-1_2_0.png` is that of
-    `orchestrate.draw/#1 [2] 0`.
+    `orchestrate.draw/#1 [2] 0`. A file that was brought in is printed as a script's payload refers to it; `tally run
+    SCRIPT --args picture=@FILE` brings one in and passes it on at once.
     """
-    from tallystick.cli import exports, spawn
-    from tallystick.cli.client import run_path
-    from tallystick.cli.terminal import count, note, say, say_json
-    from tallystick.engine.messages import Artifact
+    from tallystick.cli import exports
+    from tallystick.contract.errors import UsageError
 
-    client = spawn.connect()
-    found = client.get(run_path(run, "artifacts"), tuple[Artifact, ...])
-    files = [] if export is None else exports.export(found, export, client.file)
-    if as_json:
-        say_json({"artifacts": found, "files": [str(path) for path in files]})
-    elif not found:
-        note("no artifacts: no committed call of this run has made a file")
-    elif export is None:
-        from tallystick.cli import reports
-
-        say(reports.artifacts(found))
-        note(f"`tally artifacts {run} --export DIR` writes them out")
-    else:
-        for path in files:
-            say(str(path))
-        note(f"{count(len(files), 'file')} in {export}")
-    return 0
+    if run == "add":
+        if not files or export is not None:
+            raise UsageError("`tally artifacts add` takes the files to bring in", hint="tally artifacts add lamp.png")
+        return exports.bring_in(files, media_type, as_json=as_json)
+    if files or media_type is not None:
+        raise UsageError(f"files are for `tally artifacts add`, not for the run {run}")
+    return exports.list_or_write(run, export, as_json=as_json)
 
 
 def explain(

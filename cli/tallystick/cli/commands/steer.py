@@ -46,6 +46,9 @@ def reconcile(
     abandon: Annotated[
         bool, typer.Option("--abandon", help="Give it up: the call may be executed, and paid, once more.")
     ] = False,
+    reprocess: Annotated[
+        bool, typer.Option("--reprocess", help="Read the answer that was kept of it again, without a new call.")
+    ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="With --abandon: every attempt of the run whose outcome is unknown.")
     ] = False,
@@ -57,12 +60,13 @@ def reconcile(
         typer.Option(
             "--cost",
             metavar="DOLLARS",
-            help="What it has cost. Without it the call stays unpriced, its reservation held.",
+            help="What it has cost; alone: the price of a call that came without one. Unpriced calls keep their "
+            "reservation.",
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> int:
-    """Settle a call whose outcome is unknown or unusable.
+    """Settle a call whose outcome is unknown or unusable, or price one that came without a price.
 
     The JSON of --result is what the call would have answered (`tally capabilities` shows its shape). A file in it is
     written {"$file": "NAME"}, its name looked up beside FILE. For image.generate:
@@ -80,10 +84,11 @@ def reconcile(
     from tallystick.cli.terminal import say_json
     from tallystick.engine.messages import ReconcileRequest
 
-    deciding.require_decision(result, why, abandon=abandon)
+    deciding.require_decision(result, cost, why, abandon=abandon, reprocess=reprocess)
     number = deciding.chosen(run, attempt, every=every, abandon=abandon)
     request = ReconcileRequest(
         abandon=abandon,
+        reprocess=reprocess,
         result=msgspec.UNSET if result is None else inputs.result_file(result, "--result"),
         cost_usd=None if cost is None else inputs.dollars(cost, "--cost"),
         who=getpass.getuser(),

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -77,6 +78,7 @@ def tell(out: Path, home: Path | None, *, as_json: bool) -> int:
     began = time.monotonic()
     pictures = _folder(out)
     os.environ[paths.HOME_VARIABLE] = str(home or tempfile.mkdtemp(prefix="tally-demo-"))
+    _embed()
     was_running = spawn.running() is not None
     client = spawn.connect()
     try:
@@ -87,6 +89,13 @@ def tell(out: Path, home: Path | None, *, as_json: bool) -> int:
     if as_json:
         say_json(outcome)
     return 0
+
+
+def _embed() -> None:
+    """Have a state directory that nobody has configured use the embedded sandbox, which needs no image."""
+    paths.home().mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(FileExistsError), paths.config_path().open("x", encoding="utf-8") as file:
+        file.write('[sandbox]\ndriver = "locked"\n')
 
 
 class _Episode:
@@ -242,7 +251,9 @@ def _committed(attempts: tuple[AttemptReport, ...]) -> list[AttemptReport]:
 
 
 def _paid(attempts: tuple[AttemptReport, ...]) -> float:
-    return _exact(sum(attempt.cost_usd or 0.0 for attempt in attempts))
+    prices = [attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None]
+    _expect(len(prices) == len(attempts), "every call should have come with its price")
+    return _exact(sum(prices))
 
 
 def _exact(dollars: float) -> float:

@@ -12,6 +12,7 @@ import msgspec
 from tallystick.contract.capability import FailureKind
 from tallystick.kernel import Clock, cancel_after
 from tallystick.providers.http.credentials import Credential
+from tallystick.providers.http.errors import RefusalKind
 from tallystick.providers.http.paths import MISSING
 from tallystick.providers.http.settings import HttpSettings
 
@@ -49,9 +50,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotSent(msgspec.Struct, frozen=True):
-    """The request never left: no name, no connection, no TLS."""
+    """The request never left: no name, no connection, no TLS; or, of another ``kind``, it could not be made."""
 
     reason: str
+    kind: RefusalKind = "unavailable"
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -98,9 +100,21 @@ class Exchange:
             request: what to send.
             once: whether a second request would be a second payment; see the class.
         """
-        sent: Sent = Lost(f"no answer within {request.timeout:g} s", "timeout")
-        with cancel_after(self._clock, request.timeout):
-            sent = await self._send(request, self._fresh if once else self._kept)
+        headers = {**self._headers, **request.headers, **self._credential.headers}
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        url, client = self._base + request.path, self._fresh if once else self._kept
+        try:
+            whole = client.build_request(request.method, url, headers=headers, content=request.body)
+        except httpx.InvalidURL as error:
+            return NotSent(self._reason("the address cannot be used", error))
+        return await self.relay(whole, request.timeout, once=once)
+
+    async def relay(self, request: httpx.Request, timeout: float, *, once: bool) -> Sent:  # noqa: ASYNC109 - by our clock
+        """Send a request as it is, without the key, and wait for all of its answer; see ``send``."""
+        sent: Sent = Lost(f"no answer within {timeout:g} s", "timeout")
+        with cancel_after(self._clock, timeout):
+            sent = await self._send(request, timeout, self._fresh if once else self._kept)
         return sent  # noqa: RET504 - the block above may be cut short
 
     async def close(self) -> None:
@@ -108,19 +122,18 @@ class Exchange:
         await self._fresh.aclose()
         await self._kept.aclose()
 
-    async def _send(self, request: Request, client: httpx.AsyncClient) -> Sent:
-        headers = {**self._headers, **request.headers, **self._credential.headers}
-        if request.body is not None:
-            headers["Content-Type"] = "application/json"
-        wait = httpx.Timeout(request.timeout, connect=self._timeouts.connect, write=self._timeouts.send)
+    async def _send(self, request: httpx.Request, limit: float, client: httpx.AsyncClient) -> Sent:
+        wait = httpx.Timeout(limit, connect=self._timeouts.connect, write=self._timeouts.send)
+        request.extensions = {"timeout": wait.as_dict()}
         try:
-            async with client.stream(
-                request.method, self._base + request.path, headers=headers, content=request.body, timeout=wait
-            ) as response:
+            response = await client.send(request, stream=True)
+            try:
                 return await self._answer(response)
+            finally:
+                await response.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
             return NotSent(self._reason("no connection", error))
-        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        except httpx.UnsupportedProtocol as error:
             return NotSent(self._reason("the address cannot be used", error))
         except httpx.TimeoutException as error:
             return Lost(self._reason("no answer in time", error), "timeout")

@@ -18,6 +18,7 @@ from tallystick.providers.http.downloads import Downloader, DownloadError
 from tallystick.providers.http.exchange import Answer, Exchange, Lost, NotSent, Request
 from tallystick.providers.http.operations import Operation, artifacts_of, attach
 from tallystick.providers.http.paths import MISSING
+from tallystick.providers.http.prices import Price
 from tallystick.providers.http.settings import HttpSettings
 from tallystick.providers.protocol import (
     API_VERSION,
@@ -48,7 +49,13 @@ class HttpProvider:
     api_version = API_VERSION
 
     def __init__(
-        self, settings: HttpSettings, credential: Credential, artifacts: Artifacts, *, clock: Clock | None = None
+        self,
+        settings: HttpSettings,
+        credential: Credential,
+        artifacts: Artifacts,
+        *,
+        clock: Clock | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
         self._declared = _operations(settings)
         self._operations = {name: one for name, one in self._declared.items() if not one.needs_model}
@@ -61,8 +68,13 @@ class HttpProvider:
         self._credential = credential
         self._artifacts = artifacts
         self._clock = clock or SystemClock()
-        self._exchange = Exchange(settings, credential, self._clock)
+        self._exchange = exchange or Exchange(settings, credential, self._clock)
         self._downloader = Downloader(settings.downloads, self._clock, proxy=settings.proxy)
+
+    def prices(self, capability: str) -> bool:
+        """Tell whether calls are priced; see ``protocol.Prices``."""
+        price = self._operations[capability].settings.price
+        return price is not None and price != Price()
 
     async def call(self, capability: str, payload: Mapping[str, Any], key: str, sample: Sample) -> Outcome:
         """Execute once; see ``protocol.Provider``."""
@@ -117,10 +129,10 @@ class HttpProvider:
             return Refused(kind="invalid_request", text=f"nothing was sent: {error}")
         sent = await self._exchange.send(request, once=CATALOGUE[capability].effect == "side_effecting")
         match sent:
-            case NotSent(reason=reason):
-                return Refused(kind="unavailable", text=reason)
-            case Lost(reason=reason, kind=kind):
-                return Unknown(reason=reason, kind=kind)
+            case NotSent(reason=reason, kind=kind):
+                return Refused(kind=kind, text=reason)
+            case Lost(reason=reason, kind=doubt):
+                return Unknown(reason=reason, kind=doubt)
         data = await _aside(len(sent.body), sent.parsed)
         call = self._call(operation, payload, tracker)
         return self._refused(call, sent, data) or await self._answered(call, sent, data)

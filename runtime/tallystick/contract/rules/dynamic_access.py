@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from tallystick.contract.rules.formats import reached_attribute
 from tallystick.contract.rules.rule import Evidence, Finding, Rule
 from tallystick.contract.scopes import Place
+from tallystick.contract.survey import CONTEXT
 
 _BUILTINS: dict[str, str] = {
     "eval": "compute the value with plain code, or ask for structured data with a schema",
@@ -69,6 +70,7 @@ _INTERNALS = frozenset(
         *("cr_frame", "cr_code", "cr_await", "cr_origin", "cr_running", "cr_suspended"),
         *("ag_frame", "ag_code", "ag_await", "ag_running", "ag_suspended"),
         *("f_back", "f_builtins", "f_code", "f_globals", "f_lasti", "f_lineno", "f_locals", "f_trace"),
+        *("send", "throw", "close", "asend", "athrow", "aclose"),
         *("tb_frame", "tb_lasti", "tb_lineno", "tb_next", "with_traceback", "mro"),
         *("co_code", "co_consts", "co_names", "co_varnames", "co_filename", "co_freevars", "co_cellvars"),
     }
@@ -122,13 +124,28 @@ def _import(node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
 
 def _attributes(evidence: Evidence) -> Iterator[Finding]:
     for name, found in evidence.survey.attributes.items():
+        yield from (_set(one) for one, _ in found if not isinstance(one.ctx, ast.Load) and not _is_context(one.value))
         if name.startswith("__"):
             yield from (Finding(one, f"the attribute {name} reaches into Python itself", _PLAIN) for one, _ in found)
         elif name in _INTERNALS:
             yield from (Finding(one, f"the attribute {name} reaches into running code", _PLAIN) for one, _ in found)
+        elif name.startswith("_"):
+            yield from (Finding(one, f"the attribute {name} is not a script's to use", _PLAIN) for one, _ in found)
         elif name in {"format", "format_map"}:
             for one, place in found:
                 yield from _format(one, place, evidence)
+
+
+def _set(node: ast.Attribute) -> Finding:
+    return Finding(
+        node,
+        f"this gives the attribute {node.attr} to something that is no data of the script",
+        "keep the value in a variable or a dict, and hand it over",
+    )
+
+
+def _is_context(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == CONTEXT  # rule R02 says what may be done with it
 
 
 def _keyword(node: ast.keyword) -> Iterator[Finding]:
@@ -140,7 +157,7 @@ def _keyword(node: ast.keyword) -> Iterator[Finding]:
 
 def _pattern(node: ast.MatchClass) -> Iterator[Finding]:
     for name in node.kwd_attrs:
-        if name.startswith("__") or name in _INTERNALS:
+        if name.startswith("_") or name in _INTERNALS:
             yield Finding(
                 node,
                 f"the class pattern reads the attribute {name}, which reaches into Python itself",

@@ -29,13 +29,13 @@ async def run(driver: Driver) -> list[Check]:
         SandboxError: the driver cannot start a guest.
     """
     tries: list[Callable[[Driver], Awaitable[list[Check]]]] = [
-        _started,
         *(_Inside(check) for check in inside.PROBES),
         *(_Tried(trial) for trial in TRIALS),
         *(_Breach(name, frame.script(code)) for name, code in frame.BREACHES.items()),
         *(_Flood(name, frame.script("", again=code)) for name, code in frame.FLOODS.items()),
         _silent,
     ]
+    first = await _started(driver)
     found: list[list[Check]] = [[] for _ in tries]
     places = anyio.Semaphore(AT_ONCE)
 
@@ -46,7 +46,7 @@ async def run(driver: Driver) -> list[Check]:
     async with anyio.create_task_group() as tasks:
         for at in range(len(tries)):
             tasks.start_soon(one, at)
-    return [check for checks in found for check in checks]
+    return [check for checks in (first, *found) for check in checks]
 
 
 async def outcome(driver: Driver, source: str, limits: Limits | None = None) -> Outcome:

@@ -122,6 +122,10 @@ class Attached:
         """Return the last bytes of the error stream as text."""
         return self._errors.decode("utf-8", "replace")
 
+    def connected(self) -> bool:
+        """Return whether both sides hold the streams."""
+        return not (self._closed or self.ended.is_set() or self._hung_up())
+
     def close(self) -> None:
         """Drop the connection with all that is unsent; whoever waits for it is told. Idempotent."""
         if self._closed:

@@ -57,7 +57,8 @@ class DockerDriver:
 
     Args:
         store: the id of the store that this daemon owns; it marks the containers that are this daemon's to remove.
-        image: the id of the image, or the file that pins it; from a file the image is built when it is missing.
+        image: the id of the image, or the file that pins it; from a file the image is built when it is missing, and a
+            file that was rewritten (``tally image build``) holds for every guest that is started from then on.
         endpoint: the engine; None looks where ``DOCKER_HOST`` says, then at the usual sockets.
         progress: told what takes long, a line at a time.
         guest: the Python source that the container runs; only tests of hostile guests name another.
@@ -78,6 +79,7 @@ class DockerDriver:
         self.swept = Swept()
         self._store = store
         self._pin_file = image if isinstance(image, PinFile) else None
+        self._read: tuple[int, int] | None = None
         self._endpoint = endpoint
         self._progress = progress
         self._command = ["/usr/bin/python3", *_OPTIONS, guest]
@@ -95,7 +97,8 @@ class DockerDriver:
             SandboxError: it cannot be started or confined here, or what started is not what was asked for.
         """
         engine = await self.prepare()
-        settings = container(self.image, self._command, limits, owner.labels(self._store, self._owner, nonce))
+        image = self.image
+        settings = container(image, self._command, limits, owner.labels(self._store, self._owner, nonce))
         async with self._starts:
             created = await self._create(engine, settings)
             try:
@@ -104,7 +107,9 @@ class DockerDriver:
                 with anyio.CancelScope(shield=True):
                     await self._remove(engine, created.id)
                 raise
-            sandbox = DockerSandbox(engine, created, attached, limits=limits, nonce=nonce, forget=self._forget)
+            sandbox = DockerSandbox(
+                engine, created, attached, image=image, limits=limits, nonce=nonce, forget=self._forget
+            )
             self._open.add(sandbox)
             try:
                 with anyio.fail_after(START_SECONDS):
@@ -126,9 +131,9 @@ class DockerDriver:
             if self._engine is None:
                 self._engine = await self._connected()
             engine = self._engine
-            if not self.image:
-                assert self._pin_file is not None
+            if self._pin_file is not None and (not self.image or self._read != self._pin_file.stamp()):
                 self.image = (await pinned(engine, self._pin_file, self._progress)).image
+                self._read = self._pin_file.stamp()
             for each in tuple(self._leftovers):
                 await self._remove(engine, each)
         return engine

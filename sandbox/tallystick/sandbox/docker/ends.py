@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from tallystick.sandbox.frames import FrameError
-from tallystick.sandbox.guest.process import EXIT_MEMORY
-from tallystick.sandbox.protocol import Exit, Limits
+from tallystick.sandbox.guest.process import EXIT_ABANDONED, EXIT_MEMORY
+from tallystick.sandbox.protocol import Exit, Limits, reached
 
 #: The status of a guest that used up its processor time. The first process of a container does not receive the
 #: signal of that limit unless it handles it, so the guest's program turns it into this exit.
@@ -21,9 +21,11 @@ def exit_of(
     *,
     text: str,
     killed: bool,
+    lost: bool,
     fault: FrameError | None,
     exceeded: bool,
     memory_event: bool,
+    sent: int = 0,
 ) -> Exit:
     """Name what ended a guest.
 
@@ -32,14 +34,16 @@ def exit_of(
         limits: what the guest was given.
         text: the tail of its error stream.
         killed: whether the host killed it.
+        lost: whether the host had lost it before.
         fault: the breach of the protocol that the host saw, if any.
         exceeded: whether that was too much output.
         memory_event: whether the engine reported that the container ran out of memory.
+        sent: bytes that it has sent, error text included.
     """
     status = int(state["ExitCode"])
     number = status - _SIGNALLED if _SIGNALLED < status <= _SIGNALLED + signal.NSIG else None
     out_of_memory = memory_event or bool(state["OOMKilled"])
-    cause: Literal["exit", "signal", "memory", "cpu", "output", "protocol", "killed"]
+    cause: Literal["exit", "signal", "memory", "cpu", "output", "protocol", "killed", "lost"]
     if out_of_memory or status == EXIT_MEMORY:
         cause = "memory"
     elif EXIT_CPU in {status, number}:
@@ -47,21 +51,27 @@ def exit_of(
     elif fault is not None:
         cause = "output" if exceeded else "protocol"
     elif number == signal.SIGKILL:
-        cause = "killed"
+        cause = "killed" if killed and not lost else "lost"
+    elif status == EXIT_ABANDONED:
+        cause = "lost"
     else:
         cause = "exit" if number is None else "signal"
     notes = [text.rstrip("\n")]
-    if out_of_memory:
-        notes.append(f"the container reached its memory limit of {limits.memory >> 20:,} MiB")
-    if cause == "killed" and not killed:
+    if status == EXIT_ABANDONED:
+        notes.append("the connection to it was cut off, and it ended because it heard nothing more")
+    elif cause == "lost" and not killed:
         notes.append("it was killed from outside")
     if state.get("Error"):
         notes.append(f"the engine says: {state['Error']}")
     return Exit(
-        cause=cause, code=status if number is None else None, signal=number, text="\n".join(filter(None, notes))
+        cause=cause,
+        code=status if number is None else None,
+        signal=number,
+        text="\n".join(filter(None, notes)),
+        limit=reached(cause, limits, sent),
     )
 
 
-def lost(why: str, text: str) -> Exit:
+def lost_exit(why: str, text: str) -> Exit:
     """Return the end of a guest of which the engine cannot tell any more."""
-    return Exit(cause="killed", text="\n".join(filter(None, [text.rstrip("\n"), why])))
+    return Exit(cause="lost", text="\n".join(filter(None, [text.rstrip("\n"), why])))

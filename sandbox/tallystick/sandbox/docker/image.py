@@ -21,6 +21,7 @@ from aiodocker.exceptions import DockerError
 
 from tallystick.sandbox import frames
 from tallystick.sandbox.docker.client import Engine, EngineError
+from tallystick.sandbox.docker.discovery import Endpoint
 from tallystick.sandbox.docker.pin import Pin, PinFile
 from tallystick.sandbox.protocol import SandboxError
 
@@ -85,6 +86,17 @@ async def pinned(engine: Engine, pin_file: PinFile, progress: Progress) -> Pin:
             f"the pinned image {pin.image} {'is gone' if pin.recipe == current.digest else 'holds an older guest'}"
         )
     pin = await build(engine, progress)
+    await anyio.to_thread.run_sync(pin_file.write, pin)
+    return pin
+
+
+async def rebuilt(endpoint: Endpoint, pin_file: PinFile, progress: Progress, base: str | None = None) -> Pin:
+    """Build the image, whether or not there is one, and pin it; arguments and errors as those of ``build``."""
+    engine = Engine(endpoint)
+    try:
+        pin = await build(engine, progress, base)
+    finally:
+        await engine.close()
     await anyio.to_thread.run_sync(pin_file.write, pin)
     return pin
 
@@ -171,7 +183,8 @@ async def _built(
     tag = f"{repository}:{hashlib.sha256(context).hexdigest()[:12]}"
     async with engine.asked("build the image", BUILD_PATIENCE) as docker:
         async for line in _build(docker, context, tag, arguments or {}):
-            if text := str(line.get("stream", "")).strip():
+            text = str(line.get("stream", "")).strip()
+            if text and not text.startswith("--->"):
                 progress(text)
         return str((await docker.images.inspect(tag))["Id"])
 

@@ -25,6 +25,14 @@ class PinFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def stamp(self) -> tuple[int, int] | None:
+        """Return what changes whenever the file is replaced; None where there is none."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns
+
     def read(self) -> Pin | None:
         """Return the pin, None where there is none.
 

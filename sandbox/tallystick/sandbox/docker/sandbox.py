@@ -11,10 +11,10 @@ from aiodocker.containers import DockerContainer
 
 from tallystick.sandbox.docker.attached import Attached
 from tallystick.sandbox.docker.client import Engine, EngineError
-from tallystick.sandbox.docker.ends import exit_of, lost
+from tallystick.sandbox.docker.ends import exit_of, lost_exit
 from tallystick.sandbox.docker.memory_event import ran_out_of_memory
-from tallystick.sandbox.frames import Frame, FrameError, ToHost, pack
-from tallystick.sandbox.inbox import Inbox
+from tallystick.sandbox.frames import Frame, FrameError, OutputError, ToHost, pack
+from tallystick.sandbox.inbox import Inbox, over_allowance
 from tallystick.sandbox.protocol import EndOfGuest, Exit, Limits
 
 #: Seconds of silence after which the engine is asked whether the guest still runs. Silence alone ends nothing.
@@ -34,6 +34,7 @@ class DockerSandbox:
 
     Attributes:
         id: the container's.
+        image: the id of the image that was asked for, and that its description was found to name.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class DockerSandbox:
         container: DockerContainer,
         attached: Attached,
         *,
+        image: str,
         limits: Limits,
         nonce: str,
         forget: Callable[["DockerSandbox", bool], None],
     ) -> None:
         self.id = container.id
+        self.image = image
         self._engine = engine
         self._container = container
         self._attached = attached
@@ -70,6 +73,10 @@ class DockerSandbox:
     def pid(self) -> None:
         """None: the process belongs to the engine, which may run elsewhere."""
         return
+
+    def alive(self) -> bool:
+        """See ``Sandbox.alive``: the streams stand, and the other side holds them."""
+        return not self._ending.is_set() and self._attached.connected()
 
     async def send(self, frames: Sequence[Frame]) -> None:
         """See ``Sandbox.send``; the driver sends its own first frame through it too."""
@@ -124,7 +131,7 @@ class DockerSandbox:
             self._attached.close()
             removed = await remove(self._engine, self.id)
         if patience.cancelled_caught and self._exit is None:
-            self._exit = lost(self._lost or "the engine does not say how it ended", self._attached.error_text())
+            self._exit = lost_exit(self._lost or "the engine does not say how it ended", self._attached.error_text())
             self._waiter.cancel()
         self._unread.clear()
         self._attached.close()
@@ -158,7 +165,7 @@ class DockerSandbox:
         """Count what came on the error stream against the allowance of output as well."""
         if self._attached.noise > self._limits.output:
             self._noisy = True
-            raise FrameError("the guest wrote more than its allowance of output to its error stream")
+            raise OutputError(over_allowance(self._attached.noise, self._limits.output) + ", on its error stream")
         return data
 
     async def _runs(self) -> bool:
@@ -216,14 +223,16 @@ class DockerSandbox:
                     self._limits,
                     text=self._text(),
                     killed=self._killed,
+                    lost=bool(self._lost),
                     fault=self._fault,
                     exceeded=self._inbox.exceeded or self._noisy,
                     memory_event=memory,
+                    sent=self._inbox.taken + self._attached.noise,
                 )
             except EngineError as error:
                 self._lost = self._lost or str(error)
             tasks.cancel_scope.cancel()
-        return exit_ or lost("", self._text())
+        return exit_ or lost_exit("", self._text())
 
     def _text(self) -> str:
         return "\n".join(filter(None, [self._attached.error_text().rstrip("\n"), self._lost]))

@@ -22,7 +22,7 @@ class LogSink:
         if self._room <= 0:
             return
         text = (" " if sep is None else sep).join(map(display, values)) + ("\n" if end is None else end)
-        text = text.removesuffix("\n")
+        text = display(text.removesuffix("\n"))  # what separates and ends it is the script's as well
         if len(text) > MAX_LOG:
             note = f"... ({len(text):,} characters in all)"
             text = text[: MAX_LOG - len(note)] + note

@@ -1,42 +1,52 @@
 """What a script's coroutine hands to the trampoline when it awaits: a call to make, or branches to run.
 
-A request is a value; making one does nothing. It is carried out when a branch awaits it, under the path of that
-branch, and it can be awaited once.
+A request does nothing until a branch awaits it; it is carried out then, under the path of that branch, and once. What
+it asks for is an order, which only the trampoline sees: a script that could change one would send another payload than
+the one it was made with, or call from a site where it does not stand.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from functools import partial
 from typing import Any, TypeAlias
 
-from tallystick.sandbox.frames import MAX_STEP
+from tallystick.sandbox.frames import MAX_STEP, is_race_step, race_step
 from tallystick.sandbox.guest.values import CapabilityError, Failed
 
 Step: TypeAlias = int | str
-Body: TypeAlias = Coroutine["Request", Any, Any]
+Order: TypeAlias = "Invocation | Fanout | Race"
+Body: TypeAlias = Coroutine[Order, Any, Any]
 
 
 class Request:
-    """Something that can be awaited once."""
+    """What a script holds of an order: something that can be awaited once."""
 
-    __slots__ = ("awaited",)
+    __slots__ = ("_awaited", "_order")
 
-    def __init__(self) -> None:
-        self.awaited = False
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._awaited = False
 
-    def __await__(self) -> Generator["Request", Any, Any]:
-        if self.awaited:
+    def __await__(self) -> Generator[Order, Any, Any]:
+        if self._awaited:
             raise RuntimeError(f"{self} was already awaited; call it again where a second execution is meant")
-        self.awaited = True
-        return (yield self)
+        self._awaited = True
+        return (yield self._order)
+
+    def __repr__(self) -> str:
+        return repr(self._order)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether it was awaited before."""
+        return self._awaited
 
 
-class Invocation(Request):
+class Invocation:
     """One call of a capability, its payload taken when ``ctx.run`` was called."""
 
     __slots__ = ("capability", "payload", "site", "take")
 
     def __init__(self, site: str, capability: str, payload: Any, take: str | None) -> None:
-        super().__init__()
         self.site = site
         self.capability = capability
         self.payload = payload
@@ -63,7 +73,7 @@ class Node:
         self.given = given
 
 
-class Fanout(Request):
+class Fanout:
     """Branches that run side by side and settle, all of them, before the await goes on (contract.md, section 6.4)."""
 
     __slots__ = ("name", "nodes", "shape", "tolerate")
@@ -71,7 +81,6 @@ class Fanout(Request):
     def __init__(
         self, name: str, nodes: Sequence[Node], *, tolerate: bool, shape: Callable[[list[Any]], Any] = list
     ) -> None:
-        super().__init__()
         self.name = name
         self.nodes = nodes
         self.tolerate = tolerate
@@ -87,13 +96,12 @@ class Fanout(Request):
         return None
 
 
-class Race(Request):
+class Race:
     """Branches of which the first to succeed wins (contract.md, section 6.4)."""
 
     __slots__ = ("branches", "site")
 
     def __init__(self, site: str, branches: Sequence[Awaitable[Any]]) -> None:
-        super().__init__()
         self.site = site
         self.branches = branches
 
@@ -103,7 +111,7 @@ class Race(Request):
     def node(self, occurrence: int, index: int) -> Node:
         """Return a branch; no later fanout can have its step, so that a loser's calls never meet those of others."""
         branch = self.branches[index]
-        return Node(f"{self.site}:{occurrence}:{index}", partial(_branch, branch), given=branch)
+        return Node(race_step(self.site, occurrence, index), partial(_branch, branch), given=branch)
 
 
 def race(branches: Any, site: str) -> Race:
@@ -233,6 +241,8 @@ def _was_awaited(branch: Any) -> bool:
 def _needs_of(name: Any, graph: dict[Any, Any]) -> list[str]:
     if type(name) is not str or not name or len(name) > MAX_STEP or not name.isprintable():
         raise TypeError(f"ctx.dag: {name!r} is no node name; use a short text, it becomes part of the calls' path")
+    if is_race_step(name):
+        raise TypeError(f"ctx.dag: {name!r} is what the branch of a race is called; choose another name for the node")
     entry = graph[name]
     if type(entry) not in {tuple, list} or len(entry) != 2 or not callable(entry[1]):  # noqa: PLR2004 - a pair
         raise TypeError(f"ctx.dag: node {name!r} must be a pair ([dependency, ...], function)")

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
-from tallystick.sandbox.frames import MAX_NAME, MAX_TEXT, MAX_WHERE, Crash
+from tallystick.sandbox.frames import MAX_COUNT, MAX_NAME, MAX_TEXT, MAX_WHERE, Crash
 from tallystick.sandbox.guest.values import CapabilityError, Failed, display
 
 FILENAME = "<script>"
@@ -67,14 +67,21 @@ def crash(nonce: str, error: BaseException, phase: Literal["load", "run", "resul
         text=text[:MAX_TEXT],
         where=where,
         phase=phase,
-        capability_error=error.call_id if isinstance(error, CapabilityError) else None,
+        capability_error=_call_of(error),
     )
+
+
+def _call_of(error: BaseException) -> int | None:
+    """Return the call that failed, None where the error is of the script's own making, or it says anything else."""
+    call = error.call_id if isinstance(error, CapabilityError) else None
+    return call if type(call) is int and 1 <= call <= MAX_COUNT else None
 
 
 def _where(error: BaseException) -> tuple[tuple[int, str], ...]:
     """Return (line, function) of the script's frames that the error passed, innermost last, the last ones only."""
     if isinstance(error, SyntaxError) and error.filename == FILENAME:
-        return ((max(error.lineno or 0, 0), "<module>"),)
+        line = error.lineno  # the compiler's, or whatever a script has raised it with
+        return ((line if type(line) is int and 0 <= line <= MAX_COUNT else 0, "<module>"),)
     found: list[tuple[int, str]] = []
     trace = error.__traceback__
     while trace is not None:
