@@ -7,6 +7,7 @@ import pytest
 
 from daemon_support import premises
 from engine_support import house
+from scripted_provider import ScriptedProvider
 from tallystick.engine.messages import DoctorCheck
 from tallystick.kernel import ManualClock
 from tallystick.store.lmdb_store import LmdbStore
@@ -41,6 +42,23 @@ async def test_a_provider_that_is_unknown_and_a_guest_without_memory_are_named()
             assert 'there is no provider "nosuch"' in red["providers"].detail
             assert "could not run a script" in red["sandbox"].detail
             assert all(check.hint for check in red.values())
+
+
+class Advising(ScriptedProvider):
+    """A provider whose gateway is not as a payer would have it."""
+
+    async def advice(self) -> tuple[str, ...]:
+        return ("the gateway sends a call twice",)
+
+
+async def test_what_a_provider_sees_at_its_gateway_is_a_red_light() -> None:
+    provider = Advising()
+    async with house(provider) as engine:
+        report = await engine.host.doctor.examine()
+    red = next(check for check in report.checks if check.name == "providers")
+    assert not red.ok
+    assert red.detail == f"{provider.name}: the gateway sends a call twice"
+    assert red.hint
 
 
 async def examined(home: Path, name: str, *, clock: ManualClock | None = None, spoil: str = "") -> DoctorCheck:

@@ -13,6 +13,7 @@ from tallystick.contract.errors import TallyError
 from tallystick.engine.messages import DoctorCheck, DoctorReport
 from tallystick.engine.tree import Engine
 from tallystick.kernel import Clock
+from tallystick.providers.protocol import Advises
 from tallystick.providers.registry import ProviderSetupError
 from tallystick.sandbox.frames import Done, FrameError, Start, ToHost
 from tallystick.sandbox.protocol import EndOfGuest, Exit, SandboxError
@@ -107,11 +108,17 @@ class Doctor:
 
     async def _providers(self) -> DoctorCheck:
         names = sorted({policy.provider for policy in self._engine.policies.values()})
+        advice: list[str] = []
         for name in names:
             try:
-                await self._engine.bench.get(name)
+                provider = await self._engine.bench.get(name)
             except ProviderSetupError as error:
                 return DoctorCheck("providers", ok=False, detail=str(error), hint="correct the configuration")
+            if isinstance(provider, Advises):
+                advice += [f"{name}: {sentence}" for sentence in await provider.advice()]
+        if advice:
+            # What a gateway does on its own may bill a call twice, and nothing on this side of it can stop that.
+            return DoctorCheck("providers", ok=False, detail="; ".join(advice), hint="see to it at the gateway")
         return DoctorCheck("providers", ok=True, detail=", ".join(names))
 
     async def _time(self) -> DoctorCheck:
