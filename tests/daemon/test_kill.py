@@ -55,7 +55,7 @@ async def test_killed_in_a_fanout_of_eight_with_four_answers() -> None:
 
         async with place.open() as (daemon, client):
             assert [entry["unresolved"] for entry in daemon.logged("run_interrupted")] == [4]
-            assert "4 call(s) are unresolved" in daemon.logged("run_stays_interrupted")[0]["reason"]
+            assert "4 call(s) are unresolved" in (await daemon.says("run_stays_interrupted"))["reason"]
             report = await client.show(run)
             assert (report.status, report.reason) == ("interrupted", "TS-N003")
             assert {shot(attempt) for attempt in report.unresolved} == set(range(8)) - ANSWERED

@@ -150,15 +150,17 @@ async def _ask(service: Service, runs: Iterable[str], clock: Clock) -> None:
     """Let runs go on whose providers can say what became of their unresolved attempts."""
     for run in runs:
         history = await service.library.history(run)
-        if any([await service.inquirer.can_answer(attempt) for attempt in history.unresolved]):
+        can_be_asked = any([await service.inquirer.can_answer(attempt) for attempt in history.unresolved])
+        if can_be_asked:
             await _go_on(service, run)
-        else:
-            log.warning("run_stays_interrupted", run=run, reason="its provider cannot be asked", hint=_RESUME)
         with suppress(TallyError), service.launches.claim(run, "recovery"):
             if history.launch is not None and history.launch.ended is not None:
                 await service.journal.append(
                     [], [row_of(history, history.launch.ended.status, clock.now(), live=False)]
                 )
+        if not can_be_asked:
+            reason = f"{len(history.unresolved)} call(s) are unresolved, and their provider cannot be asked"
+            log.warning("run_stays_interrupted", run=run, reason=reason, hint=_RESUME)
 
 
 async def _end(task: "asyncio.Task[None]") -> None:
