@@ -24,6 +24,15 @@ class Cap(msgspec.Struct, frozen=True):
     spent: int
     in_flight: int
 
+    def fits(self, want: int) -> bool:
+        """Whether a reservation fits under it."""
+        return self.spent + self.in_flight + want <= self.limit
+
+
+def fits_tokens(envelope: Envelope, history: History, want: int) -> bool:
+    """Whether ``want`` further tokens fit beside those that a run has used or holds; the twin of ``fits_budget``."""
+    return envelope.budget_tokens is None or history.tokens + history.tokens_held + want <= envelope.budget_tokens
+
 
 class Shortfall(msgspec.Struct, frozen=True):
     """Why a call cannot be made now; ``final`` when no call in flight can make room, whatever it turns out to cost."""
@@ -55,16 +64,14 @@ def shortfall(
     if not fits_budget(envelope, spent, held, want.usd):
         final = not in_flight.usd or not fits_budget(envelope, spent, history.held, want.usd)
         return Shortfall(over_budget(call, want.usd, envelope, spent, held), final)
-    limit = envelope.budget_tokens
-    used = history.tokens + history.tokens_held
-    if limit is not None and used + in_flight.tokens + want.tokens > limit:
-        final = not in_flight.tokens or used + want.tokens > limit
-        return Shortfall(_over_tokens(call, want.tokens, limit, history, in_flight.tokens), final)
+    if not fits_tokens(envelope, history, in_flight.tokens + want.tokens):
+        final = not in_flight.tokens or not fits_tokens(envelope, history, want.tokens)
+        return Shortfall(_over_tokens(call, want.tokens, envelope.budget_tokens or 0, history, in_flight.tokens), final)
     if envelope.budget is not None and not want.usd:
         unpriced = _unpriced(history, call.capability)
         if unpriced is not None:
             return Shortfall(_no_price(call, unpriced), final=True)
-    if cap is not None and cap.spent + cap.in_flight + want.usd > cap.limit:
+    if cap is not None and not cap.fits(want.usd):
         return Shortfall(_over_cap(call, want.usd, cap), not cap.in_flight or cap.spent + want.usd > cap.limit)
     return None
 

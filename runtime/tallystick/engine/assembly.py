@@ -20,7 +20,6 @@ from tallystick.engine.config import Config
 from tallystick.engine.doctor import Doctor
 from tallystick.engine.files import Files
 from tallystick.engine.host import Host
-from tallystick.engine.inquirer import Inquirer
 from tallystick.engine.inquiry import Inquiry
 from tallystick.engine.journal import Journal
 from tallystick.engine.launches import Launches
@@ -65,8 +64,6 @@ async def running(
     library = Library(journal)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(engine.bench.close)
-        models = Models(config, engine.bench, store)
-        stack.push_async_callback(models.close)
         tree = await stack.enter_async_context(open_tree(engine.spec, clock=clock))
         launches = Launches(journal, library, engine, clock)
         service = Service(
@@ -76,12 +73,15 @@ async def running(
             launches=launches,
             gate=engine.gate.ref,
             planner=Planner(engine.pool, engine.keeper, clock),
-            inquirer=Inquirer(
-                bench=engine.bench, policies=engine.policies, journal=journal, keeper=engine.keeper, clock=clock
-            ),
+            inquirer=engine.inquirer,
             make_launch=engine.launch,
             authoring=authoring_of(
-                engine, config.authoring, library=library, launches=launches, models=models, clock=clock
+                engine,
+                config.authoring,
+                library=library,
+                launches=launches,
+                models=Models(config, engine.bench),
+                clock=clock,
             ),
             clock=clock,
         )

@@ -17,6 +17,7 @@ from tallystick.contract.keys import effect_key, sample_seed
 from tallystick.contract.runtime_rule import CallRequest, Execute, unresolved
 from tallystick.engine import call_stops, fault_points, outcomes
 from tallystick.engine.config import CapabilityPolicy
+from tallystick.engine.hearing import heard, own_copy
 from tallystick.engine.inquirer import Inquirer
 from tallystick.engine.journal import Journal
 from tallystick.engine.live_run import LiveRun
@@ -24,7 +25,7 @@ from tallystick.engine.results import ResultKeeper, UnusableResultError
 from tallystick.engine.retries import asked_wait, may_resend, shown
 from tallystick.engine.steps import CommittedCall, DroppedCall, FailedCall, Settlement, StoppedCall
 from tallystick.engine.tracking import JournalTracker
-from tallystick.kernel import Clock, cancel_after
+from tallystick.kernel import Clock
 from tallystick.providers.protocol import (
     Outcome,
     Provider,
@@ -35,9 +36,6 @@ from tallystick.providers.protocol import (
     Unknown,
     Unusable,
 )
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder().decode
 
 
 class DispatchCall(msgspec.Struct, frozen=True):
@@ -171,20 +169,16 @@ class Attempting:
         return Tried(DroppedCall())
 
     async def _call(self, provider: Provider, started: AttemptStarted, sample: Sample) -> Outcome:
-        own = _decode(_encode(started.payload))  # whatever it does to its copy, the journal's stays what was hashed
-        name, key, seconds = self._spec.name, started.effect_key, self._policy.timeout
-        outcome: Outcome = Unknown(reason=f"no answer within {seconds:g} s")
-        with cancel_after(self._clock, seconds):
-            try:
-                tracked = self._tracked(provider)
-                if tracked is not None:
-                    tracker = JournalTracker(started, self._journal, self._keeper, self._clock)
-                    outcome = outcomes.sound(await tracked.call_tracked(name, own, key, sample, tracker))
-                else:
-                    outcome = outcomes.sound(await provider.call(name, own, key, sample))
-            except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
-                outcome = outcomes.raised(error)
-        return outcome
+        own, seconds = own_copy(started.payload), self._policy.timeout
+
+        async def call() -> object:
+            tracked = self._tracked(provider)
+            if tracked is None:
+                return await provider.call(self._spec.name, own, started.effect_key, sample)
+            tracker = JournalTracker(started, self._journal, self._keeper, self._clock)
+            return await tracked.call_tracked(self._spec.name, own, started.effect_key, sample, tracker)
+
+        return await heard(self._clock, seconds, call, outcomes.sound, silence=f"no answer within {seconds:g} s")
 
     def _tracked(self, provider: Provider) -> Tracked | None:
         """Return the provider as one that tells of a call before its end; looked at once, for looking is dear."""

@@ -37,6 +37,7 @@ class CapabilityActor(Actor[DispatchCall]):
         bench: ProviderBench,
         journal: Journal,
         keeper: ResultKeeper,
+        inquirer: Inquirer,
         purse: Purse,
     ) -> None:
         super().__init__()
@@ -47,6 +48,7 @@ class CapabilityActor(Actor[DispatchCall]):
         self._slots = Slots(policy.concurrency)
         self._journal = journal
         self._keeper = keeper
+        self._inquirer = inquirer
         self._bucket = TokenBucket(policy.rate) if policy.rate is not None else None
         self._next_token = Slots(1)
         # Until when (Unix time) nothing is sent: all calls of the capability back off together.
@@ -60,13 +62,7 @@ class CapabilityActor(Actor[DispatchCall]):
             policy=self._policy,
             journal=self._journal,
             keeper=self._keeper,
-            inquirer=Inquirer(
-                bench=self._bench,
-                policies={self._spec.name: self._policy},
-                journal=self._journal,
-                keeper=self._keeper,
-                clock=self.clock,
-            ),
+            inquirer=self._inquirer,
             clock=self.clock,
         )
 

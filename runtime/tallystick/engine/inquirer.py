@@ -6,10 +6,8 @@ again before anything new is sent.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import anyio
-import msgspec
 
 from tallystick.contract.attempts import Attempt
 from tallystick.contract.errors import StoreError
@@ -17,11 +15,12 @@ from tallystick.contract.events import AnyEvent, AttemptAnswered, AttemptFound, 
 from tallystick.contract.history import History
 from tallystick.engine import outcomes
 from tallystick.engine.config import CapabilityPolicy
+from tallystick.engine.hearing import heard, own_copy
 from tallystick.engine.journal import Journal
 from tallystick.engine.provider_bench import ProviderBench
 from tallystick.engine.results import ResultKeeper, UnusableResultError
 from tallystick.engine.retries import may_resend, shown
-from tallystick.kernel import Clock, cancel_after
+from tallystick.kernel import Clock
 from tallystick.providers.protocol import (
     Absent,
     LooksUp,
@@ -153,15 +152,14 @@ class Inquirer:
 
     async def _answer(self, attempt: Attempt, provider: LooksUp) -> Outcome | Absent:
         started, seconds = attempt.started, self._time(attempt)
-        payload = self._own(started.payload)
-        found: Outcome | Absent = Unknown(reason=f"the provider did not say within {seconds:g} s what became of it")
-        with cancel_after(self._clock, seconds):
-            try:
-                answer = await provider.lookup(started.capability, payload, started.effect_key, attempt.job)
-                found = answer if isinstance(answer, Absent) else outcomes.sound(answer)
-            except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing
-                found = outcomes.raised(error)
-        return found
+        payload = own_copy(started.payload)
+        return await heard(
+            self._clock,
+            seconds,
+            lambda: provider.lookup(started.capability, payload, started.effect_key, attempt.job),
+            lambda answer: answer if isinstance(answer, Absent) else outcomes.sound(answer),
+            silence=f"the provider did not say within {seconds:g} s what became of it",
+        )
 
     def _judged(self, attempt: Attempt, provider: Provider, found: Outcome | Absent) -> Outcome | Absent:
         """Take an absence for a refusal once the request cannot be under way any more."""
@@ -178,14 +176,14 @@ class Inquirer:
     async def _reprocessed(self, attempt: Attempt, provider: Reprocesses) -> Outcome:
         started, seconds = attempt.started, self._time(attempt)
         raw = await self._keeper.read(attempt.raw)
-        payload = self._own(started.payload)
-        outcome: Outcome = Unknown(reason=f"the kept answer could not be processed within {seconds:g} s")
-        with cancel_after(self._clock, seconds):
-            try:
-                outcome = outcomes.sound(await provider.reprocess(started.capability, payload, raw))
-            except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing
-                outcome = outcomes.raised(error)
-        return outcome
+        payload = own_copy(started.payload)
+        return await heard(
+            self._clock,
+            seconds,
+            lambda: provider.reprocess(started.capability, payload, raw),
+            outcomes.sound,
+            silence=f"the kept answer could not be processed within {seconds:g} s",
+        )
 
     async def _close(self, attempt: Attempt, found: Succeeded | Refused | Unusable) -> None:
         started, now = attempt.started, self._clock.now()
@@ -229,8 +227,3 @@ class Inquirer:
     def _time(self, attempt: Attempt) -> float:
         policy = self._policies.get(attempt.started.capability)
         return policy.timeout if policy is not None else DEFAULT_TIME
-
-    @staticmethod
-    def _own(payload: Any) -> Any:
-        """Return a copy that the provider may do with as it likes."""
-        return msgspec.msgpack.decode(msgspec.msgpack.encode(payload))

@@ -24,6 +24,7 @@ from tallystick.engine.capability_actor import CapabilityActor
 from tallystick.engine.config import CapabilityPolicy, Config, SandboxSettings
 from tallystick.engine.files import missing_file
 from tallystick.engine.gate_actor import GateActor
+from tallystick.engine.inquirer import Inquirer
 from tallystick.engine.journal import Journal, JournalActor
 from tallystick.engine.launch import Launch
 from tallystick.engine.live_run import LiveRun
@@ -61,6 +62,9 @@ class Engine:
         self.bench = ProviderBench(config.providers, journal.store, providers)
         self.specs = config.specs()
         self.policies = config.policies()
+        self.inquirer = Inquirer(
+            bench=self.bench, policies=self.policies, journal=journal, keeper=self.keeper, clock=clock
+        )
         self.pool = GuestPool(
             driver,
             _guest_limits(config.sandbox),
@@ -164,6 +168,7 @@ class Engine:
                 bench=self.bench,
                 journal=self.journal,
                 keeper=self.keeper,
+                inquirer=self.inquirer,
                 purse=self.purse,
             ),
         )

@@ -14,7 +14,7 @@ import msgspec
 
 from tallystick.contract.authoring import acceptance, extraction
 from tallystick.contract.authoring.untrusted import harmless
-from tallystick.contract.budget import OVER_CAP, OVER_TOKENS, Cap
+from tallystick.contract.budget import OVER_CAP, OVER_TOKENS, Cap, fits_tokens
 from tallystick.contract.candidates import Candidate
 from tallystick.contract.capability import MICROS_PER_USD, Envelope, usd
 from tallystick.contract.errors import PolicyDeniedError
@@ -28,10 +28,11 @@ from tallystick.engine.authoring.models import CAPABILITY, Model
 from tallystick.engine.authoring.settings import AuthoringSettings
 from tallystick.engine.authoring.skill import estimated_tokens
 from tallystick.engine.gate_actor import ReviewScript
+from tallystick.engine.hearing import heard, own_copy
 from tallystick.engine.journal import Journal
 from tallystick.engine.purse import Purse
 from tallystick.engine.results import ResultKeeper
-from tallystick.kernel import Clock, KernelError, Ref, cancel_after
+from tallystick.kernel import Clock, KernelError, Ref
 from tallystick.providers.protocol import Outcome, Refused, Sample, Succeeded, Unknown, Unusable
 
 REVIEW_DEADLINE = 60.0
@@ -132,14 +133,14 @@ class Asker:
         return payload
 
     async def _call(self, model: Model, payload: dict[str, Any], asked: CandidateAsked) -> Outcome:
-        outcome: Outcome = Unknown(reason=f"the model did not answer within {self._settings.timeout:g} s")
-        with cancel_after(self._clock, self._settings.timeout):
-            try:
-                sample = Sample(seed=asked.candidate, execution=asked.candidate)
-                outcome = outcomes.sound(await model.provider.call(CAPABILITY, dict(payload), asked.key, sample))
-            except Exception as error:  # noqa: BLE001 - a provider that raises has said nothing: the outcome is unknown
-                outcome = outcomes.raised(error)
-        return outcome
+        sample, seconds = Sample(seed=asked.candidate, execution=asked.candidate), self._settings.timeout
+        return await heard(
+            self._clock,
+            seconds,
+            lambda: model.provider.call(CAPABILITY, own_copy(payload), asked.key, sample),
+            outcomes.sound,
+            silence=f"the model did not answer within {seconds:g} s",
+        )
 
     async def _judged(self, asked: CandidateAsked, outcome: Outcome, order: Order) -> list[AnyEvent]:
         """Return the events that an outcome brings: its verdict, and what an accepted script brings with it."""
@@ -200,15 +201,15 @@ def judgement_of(judged: CandidateJudged) -> acceptance.Judgement:
 
 def _require_room(history: History, order: Order, estimate: int, tokens: int, cap: Cap | None) -> None:
     held = history.held + history.held_in_flight
-    limit, used = order.budget.budget_tokens, history.tokens + history.tokens_held
-    if limit is not None and used + tokens > limit:
+    if not fits_tokens(order.budget, history, tokens):
+        used = history.tokens + history.tokens_held
         raise PolicyDeniedError(
-            f"asking {order.model.asked} takes up to {tokens:,} tokens, and the budget of {limit:,} has {used:,} used "
-            "or reserved; nobody was asked",
+            f"asking {order.model.asked} takes up to {tokens:,} tokens, and the budget of "
+            f"{order.budget.budget_tokens or 0:,} has {used:,} used or reserved; nobody was asked",
             hint="resume with a larger --budget-tokens and the repaired script, or set max_tokens under [authoring]",
             code=OVER_TOKENS,
         )
-    if cap is not None and cap.spent + cap.in_flight + estimate > cap.limit:
+    if cap is not None and not cap.fits(estimate):
         raise PolicyDeniedError(
             f"asking {order.model.asked} needs {usd(estimate)}, and all runs together may spend {usd(cap.limit)} a day "
             f"and have {usd(cap.spent)} spent and {usd(cap.in_flight)} reserved today; nobody was asked",

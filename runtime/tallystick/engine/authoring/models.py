@@ -8,16 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
-import anyio.to_thread
 import msgspec
 
 from tallystick.contract.errors import UsageError
 from tallystick.engine.authoring.choices import ModelChoice
 from tallystick.engine.config import Config
 from tallystick.engine.provider_bench import ProviderBench
-from tallystick.providers import registry
-from tallystick.providers.protocol import Artifacts, Provider
+from tallystick.providers.protocol import Provider
 
 CAPABILITY = "text.generate"
 NO_MODEL = "TS-U021"
@@ -49,12 +46,9 @@ class _Source(msgspec.Struct, frozen=True):
 class Models:
     """Finds the model of a choice."""
 
-    def __init__(self, config: Config, bench: ProviderBench, artifacts: Artifacts) -> None:
+    def __init__(self, config: Config, bench: ProviderBench) -> None:
         self._config = config
         self._bench = bench
-        self._artifacts = artifacts
-        self._loaded: dict[tuple[str, bytes], Provider] = {}
-        self._loading = anyio.Lock()
 
     async def find(self, choice: ModelChoice) -> Model:
         """Return the model of a choice, on top of what the configuration says.
@@ -64,22 +58,7 @@ class Models:
             ProviderSetupError: its provider cannot be used.
         """
         source = chosen(choice, self._config)
-        if source.settings is None:
-            return Model(source.provider, source.model, await self._bench.get(source.provider))
-        key = (source.provider, msgspec.json.encode(source.settings))
-        async with self._loading:
-            if key not in self._loaded:
-                loaded = await anyio.to_thread.run_sync(
-                    registry.load, source.provider, source.settings, self._artifacts
-                )
-                self._loaded[key] = loaded.provider
-        return Model(source.provider, source.model, self._loaded[key])
-
-    async def close(self) -> None:
-        """Close every provider that was loaded here."""
-        for provider in self._loaded.values():
-            await provider.close()
-        self._loaded.clear()
+        return Model(source.provider, source.model, await self._bench.get(source.provider, source.settings))
 
 
 def chosen(choice: ModelChoice, config: Config) -> _Source:
