@@ -11,6 +11,7 @@ import anyio.to_thread
 import structlog
 
 from tallystick.contract.errors import StoreCorruptError, TallyError
+from tallystick.contract.history import History
 from tallystick.engine.announcer import Announcer
 from tallystick.engine.approver import Approver
 from tallystick.engine.authoring.models import Models
@@ -150,17 +151,28 @@ async def _ask(service: Service, runs: Iterable[str], clock: Clock) -> None:
     """Let runs go on whose providers can say what became of their unresolved attempts."""
     for run in runs:
         history = await service.library.history(run)
-        can_be_asked = any([await service.inquirer.can_answer(attempt) for attempt in history.unresolved])
-        if can_be_asked:
+        if any([await service.inquirer.can_answer(attempt) for attempt in history.unresolved]):
             await _go_on(service, run)
-        with suppress(TallyError), service.launches.claim(run, "recovery"):
-            if history.launch is not None and history.launch.ended is not None:
-                await service.journal.append(
-                    [], [row_of(history, history.launch.ended.status, clock.now(), live=False)]
-                )
-        if not can_be_asked:
+        else:
             reason = f"{len(history.unresolved)} call(s) are unresolved, and their provider cannot be asked"
             log.warning("run_stays_interrupted", run=run, reason=reason, hint=_RESUME)
+        with suppress(TallyError):
+            await _let_go(service, await service.library.history(run), clock)
+
+
+def _let_go(service: Service, history: History, clock: Clock) -> "asyncio.Future[None]":
+    """Have the row of a run that does not go on by itself say so.
+
+    The row is submitted between two awaits: that of a launch which a client starts next is written after it, and no
+    client finds the run claimed.
+
+    Raises:
+        PolicyDeniedError: it is live by now, or another operation has it: the next start looks at it again.
+    """
+    with service.launches.claim(history.run, "recovery"):
+        ended = history.launch.ended if history.launch is not None else None
+        status = ended.status if ended is not None else "interrupted"
+        return service.journal.append([], [row_of(history, status, clock.now(), live=False)])
 
 
 async def _end(task: "asyncio.Task[None]") -> None:
