@@ -1,11 +1,12 @@
 """R10: a way round the names in the source.
 
 What it refuses:
-    Imports; dunder names and attributes; the builtins that make code from text or reach attributes, variables and
-    types by name (``eval``, ``getattr``, ``globals``, ``type``, ...); format strings that reach attributes; class
-    patterns on dunders; attributes of frames, tracebacks and code; the keyword ``_site``, which the host adds. It is
-    the use of the builtin that is refused: a name that the script binds itself, ``type = row["type"]``, is innocent,
-    and so is any word in a string or a comment.
+    Imports; dunder names; attributes that begin with an underscore, also in class patterns; giving an attribute to
+    anything; the builtins that make code from text or reach attributes, variables and types by name (``eval``,
+    ``getattr``, ``globals``, ``type``, ...); format strings that reach attributes; attributes of frames, tracebacks
+    and code, and those that drive a generator or a coroutine by hand (``send``, ``throw``, ``close``); the keyword
+    ``_site``, which the host adds. It is the use of the builtin that is refused: a name that the script binds itself,
+    ``type = row["type"]``, is innocent, and so is any word in a string or a comment.
 
 Why:
     What a script does is judged from its source. These make a name mean something that the source does not show.

@@ -36,4 +36,10 @@ async def orchestrate(ctx, args):
     q = str.format("{0.__class__}", args)  # R10
     r = map(str.format, args)  # R10
     s = "{0.__class__}".format  # R10
-    return [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s]
+    t = numbers().send(None)  # R10
+    u = args._order  # R10
+    args.nodes = []  # R10
+    match args:
+        case object(_order=v):  # R10
+            pass
+    return [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v]
